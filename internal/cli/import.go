@@ -89,7 +89,7 @@ func runImport(c *call) (ExitStatus, error) {
 	case s.err != nil:
 		return ExitStatus{}, s.err
 	case users && (len(c.args) > 0 || units || format != nil && *format != crontab.User):
-		return ExitStatus{}, usage("--user-crontab", "it is the crontab of a user, and takes no FILE", "leave out FILE, --systemd and --from")
+		return ExitStatus{}, usage("--user-crontab", "it is the crontab of a user, and takes no FILE", "leave out FILE, --systemd, --from system and --from supercronic")
 	case len(c.args) == 0 && !users:
 		return ExitStatus{}, usage("FILE is missing", "", "usage: "+c.cmd.usageLine())
 	case diff && inPlace:

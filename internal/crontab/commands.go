@@ -63,11 +63,22 @@ func Commands(script string) (all [][]Token) {
 	return all
 }
 
+// laterStarters start another program, too. The names of the daemon's jobs do not look behind them: a name stays the same in all versions.
+// They are read only.
+var laterStarters = map[string]starter{
+	"busybox": {}, "eatmydata": {}, "unshare": {}, "cgexec": {values: "g"}, "chpst": {values: "u U b e d n l L m o p f c r t"}, "chroot": {before: 1},
+	"cpulimit": {values: "l c --limit --cpu"}, "cronitor": {before: 1, verb: "exec"}, "gosu": {before: 1}, "numactl": {values: "m N C"}, "pkexec": {values: "--user"},
+	"prlimit": {}, "setpriv": {values: "--reuid --regid --groups"}, "setuidgid": {before: 1}, "su-exec": {before: 1}, "systemd-inhibit": {}, "unbuffer": {},
+}
+
 // chain returns the words of a simple command from each of its programs on.
 func chain(words []Token) (all [][]Token) {
 	for len(words) > 0 && !strings.HasPrefix(words[0].Text, "-") {
 		program := path.Base(words[0].Text)
 		options, starts := starters[strings.TrimRight(program, "0123456789.")] // also python3.11
+		if !starts {
+			options, starts = laterStarters[program]
+		}
 		switch {
 		case isAssignment(words[0].Text), slices.Contains(keywords, program):
 			words = words[1:]
@@ -135,7 +146,7 @@ func ReadOptions(words []Token, valued ...string) (found []Option, n int) {
 var detaching = map[string]struct{ options, valued, verbs string }{
 	"at": {}, "batch": {}, "daemonize": {}, "start-stop-daemon": {}, "systemd-run": {}, "dtach": {},
 	"docker": dockerDetaches, "podman": dockerDetaches, "docker-compose": dockerDetaches,
-	"screen": {options: "d D", valued: "S s c p t e h T"},
+	"screen": {options: "d", valued: "S s c p t e h T"},
 	"setsid": {options: "f fork"},
 	"ssh":    {options: "f", valued: "B b c D E e F I i J L l m O o p Q R S W w"},
 	"sudo":   {options: "b background", valued: "u g h p C r t T U D R user group host chdir prompt"},

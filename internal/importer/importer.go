@@ -190,7 +190,7 @@ type importer struct {
 func (x *importer) survey(lines []crontab.Line) {
 	for i := range lines {
 		if l := &lines[i]; l.Kind != crontab.Comment {
-			words := pieces(l.Text)
+			words := append(pieces(l.Text), pieces(unquoted.Replace(l.Text))...)
 			slices.Sort(words)
 			for _, word := range slices.Compact(words) {
 				x.users[word]++
@@ -198,6 +198,9 @@ func (x *importer) survey(lines []crontab.Line) {
 		}
 	}
 }
+
+// unquoted takes away what may stand within a name for a shell, as in "db".lock.
+var unquoted = strings.NewReplacer(`"`, "", "'", "", `\`, "")
 
 // pieces are the words of a text that names of files are made of.
 func pieces(text string) []string {
@@ -354,12 +357,7 @@ func (x *importer) job(f *File, at int, s *state, j *Job) bool {
 	if nameless := whyNotName(name); why == "" && name != "" && nameless != "" {
 		why, hint = nameless, "give the job another name"
 	}
-	if left(f.lines, at) {
-		j.leave("the comment above says so", "")
-		j.unsaid = true
-		return true
-	}
-	if j.judge(x.options, why, hint); j.Word == Left {
+	if j.judge(x.options, left(f.lines, at), why, hint); j.Word == Left {
 		return true
 	}
 	j.Exprs, j.User, j.Env = []string{l.Fields}, l.User, slices.Clip(s.env)
@@ -395,9 +393,9 @@ func whyNotName(name string) string {
 	return ""
 }
 
-// judge leaves what was not chosen, what no run can be made of, for the reason that is given or for what is in the command, and what
-// belongs to the host: that is overruled by who chooses it.
-func (j *Job) judge(o Options, why, hint string) {
+// judge leaves what people say shall stay, what was not chosen, what no run can be made of, for the reason that is given or for what is in
+// the command, and what belongs to the host: that is overruled by who chooses it.
+func (j *Job) judge(o Options, stays bool, why, hint string) {
 	script := j.raw
 	if j.percent {
 		script, _ = crontab.SplitPercent(script)
@@ -405,6 +403,9 @@ func (j *Job) judge(o Options, why, hint string) {
 	only, except := o.Only.has(j), o.Except.has(j)
 	behind, work := crontab.LeavesBehind(script), crontab.HostWork(script)
 	switch {
+	case stays:
+		j.leave("the comment above says so", "")
+		j.unsaid = true
 	case except, len(o.Only) > 0 && !only:
 		j.leave("it was not chosen", "")
 		j.unsaid = true

@@ -116,13 +116,13 @@ func TestWhatIsWrittenIsReadBack(t *testing.T) {
 // A file as its package brought it is each host's, but for the lines that somebody chooses.
 func TestFilesOfPackages(t *testing.T) {
 	packaged := map[string]bool{"crontab": true}
-	only := Choice{"2": false, "crontab:9": false}
+	only := Choice{"2": false, "4": false, "crontab:9": false}
 	files, _ := Import([]Source{{Path: "crontab", Text: []byte("0 2 * * * a\n0 3 * * * b\n")}}, Options{Packaged: packaged})
 	if want := "the file is as its package brought it, and so looks after what that has on the host; it runs on each host; a file of your own is wrapped"; files[0].Jobs[0].Why != want || files[0].Wrapped() != 0 {
 		t.Errorf("%+v", files[0].Jobs[0])
 	}
-	files, _ = Import([]Source{{Path: "crontab", Text: []byte("0 2 * * * a\n0 3 * * * b\n")}}, Options{Packaged: packaged, Only: only})
-	if want := "0 2 * * * a\n0 3 * * * leaderrun run --schedule '0 3 * * *' b -- b\n"; string(files[0].After) != want || !only["2"] || only["crontab:9"] {
+	files, _ = Import([]Source{{Path: "crontab", Text: []byte("0 2 * * * a\n0 3 * * * b\n# leaderrun import: leave\n0 4 * * * c\n")}}, Options{Packaged: packaged, Only: only})
+	if want := "0 2 * * * a\n0 3 * * * leaderrun run --schedule '0 3 * * *' b -- b\n# leaderrun import: leave\n0 4 * * * c\n"; string(files[0].After) != want || !only["2"] || !only["4"] || only["crontab:9"] {
 		t.Errorf("%s %v", files[0].After, only)
 	}
 }
@@ -249,6 +249,8 @@ func TestPeel(t *testing.T) {
 		{"timeout 30m flock -n /tmp/x a", "--timeout 30m a -- a", "the run does what timeout did; " + did},
 		{"timeout 30m flock /tmp/x a", "--timeout 30m a -- flock /tmp/x a", "the run does what timeout did; " + stays + "the time that it waits counts for timeout"},
 		{"flock -n /tmp/x timeout 30m nice -n 19 a", "--timeout 30m a -- nice -n 19 a", did + "; the run does what timeout did"},
+		{"flock -n /tmp/x flock -w 5 /tmp/y a", "a -- flock -w 5 /tmp/y a", did + "; " + stays + "the run does what another did"},
+		{"timeout 3m timeout 5m a", "--timeout 3m a -- timeout 5m a", "the run does what timeout did"},
 		{"nice -19 chronic a", "a -- nice -19 chronic a", ""},
 	} {
 		f := one(t, crontab.User, "0 2 * * * "+c.before+"\n", Options{})
@@ -285,6 +287,12 @@ func TestLocksOfOtherLines(t *testing.T) {
 		files, _ := Import([]Source{{Path: "a", Text: []byte("0 2 * * * flock -n /tmp/x a\n")}, {Path: "b", Text: []byte(other + "\n")}}, Options{})
 		if got := strings.Contains(string(files[0].After), "a -- flock -n /tmp/x a\n"); got != shared {
 			t.Errorf("beside %s: %s", other, files[0].After)
+		}
+	}
+	for _, spelling := range []string{`/tmp/d"b".lock`, `'/tmp/d'b.lock`, `/tmp/d\b.lock`, `/tmp/db.lock/.`} {
+		f := one(t, crontab.User, "0 2 * * * flock -n /tmp/db.lock a\n0 2 * * * flock -n "+spelling+" b\n", Options{})
+		if f.Jobs[0].Word != Look || f.Jobs[1].Word != Look {
+			t.Errorf("%s: %s", spelling, f.After)
 		}
 	}
 }

@@ -38,7 +38,7 @@ func (x *importer) peel(job *Job) {
 	if !ok || job.doubled() || controls(tokens) {
 		return
 	}
-	at, limited := 0, false // a limit was taken off
+	at, limited, locked := 0, false, false // a limit, a lock was taken off
 	for at < len(tokens) && !tokens[at].Operator && tokens[at].Literal {
 		name := path.Base(tokens[at].Text)
 		peeler, known := peelers[name]
@@ -52,7 +52,9 @@ func (x *importer) peel(job *Job) {
 		p := peeler(words)
 		switch {
 		case p.why != "":
-		case p.file != "" && slices.ContainsFunc(pieces(path.Base(p.file)), func(word string) bool { return x.users[word] > 1 }):
+		case p.file != "" && locked, p.file == "" && limited:
+			p.why = "the run does what another did"
+		case p.file != "" && slices.ContainsFunc(pieces(path.Base(path.Clean(p.file))), func(word string) bool { return x.users[word] > 1 }):
 			p.why = "another line names its lock, too"
 		case p.waits && limited:
 			p.why = "the time that it waits counts for timeout"
@@ -64,7 +66,7 @@ func (x *importer) peel(job *Job) {
 			break
 		}
 		job.say("the run does what " + name + " did")
-		limited = limited || p.file == ""
+		limited, locked = limited || p.file == "", locked || p.file != ""
 		job.options = append(job.options, p.options...)
 		at += 1 + p.rest
 		if p.line {

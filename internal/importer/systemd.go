@@ -84,7 +84,7 @@ func Units(names []string, stdin io.Reader, o Options) (jobs []*Job, err error) 
 		}
 		job.Name = strings.TrimSuffix(u.name, ".timer")
 		jobs = append(jobs, job)
-		if job.judge(o, why, ""); job.Word != Left {
+		if job.judge(o, false, why, ""); job.Word != Left {
 			job.lookAt()
 		}
 	}
@@ -257,6 +257,9 @@ func (j *Job) service(u *unit) (why string) {
 		if no, is := boolean(u.last(key)); len(u.all(key)) > 0 && (no || !is) {
 			return key + "= is not carried over"
 		}
+	}
+	if u.last("Type") == "forking" {
+		return "Type=forking leaves a daemon behind, which would end with the run"
 	}
 	commands := u.all("ExecStart")
 	if len(commands) != 1 {

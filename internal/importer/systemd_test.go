@@ -52,6 +52,7 @@ func TestWordsOfUnitsAsSystemdHasThem(t *testing.T) {
 func TestUnitsThatAreNotUnderstood(t *testing.T) {
 	for service, why := range map[string]string{
 		"ExecStart=/a ; /b":                                 "its ExecStart= is not understood",
+		"ExecStart=/a\nType=forking":                        "Type=forking leaves a daemon behind, which would end with the run",
 		"ExecStart=/a\nUser=%i":                             "User=%i is not understood",
 		"ExecStart=/a\nEnvironment=A=\"b":                   "Environment=A=\"b is not understood",
 		"ExecStart=/a --b=\"c d\"\nEnvironment=A=\"b c\" D": "",

@@ -55,59 +55,48 @@ func (b *bed) freeAt(d time.Duration, r backends.Refusal) {
 }
 
 func TestStandby(t *testing.T) {
-	t.Run("takes over at the expiry it saw", func(t *testing.T) {
-		virtual(t, func(t *testing.T, b *bed) {
-			b.request.Wait, b.duration = Forever, time.Second
-			b.freeAt(30*time.Second, backends.Refusal{Verdict: backends.Held, Token: 3})
-			b.ends(Ran, "0s claim", "30s claim", "30s start", "31s finish done 0")
-		})
+	virtualRun(t, "takes over at the expiry it saw", func(t *testing.T, b *bed) {
+		b.request.Wait, b.duration = Forever, time.Second
+		b.freeAt(30*time.Second, backends.Refusal{Verdict: backends.Held, Token: 3})
+		b.ends(Ran, "0s claim", "30s claim", "30s start", "31s finish done 0")
 	})
-	t.Run("is woken by a notification", func(t *testing.T) {
-		virtual(t, func(t *testing.T, b *bed) {
-			b.request.Wait, b.duration = Forever, time.Second
-			b.news = make(chan backends.News)
-			var free atomic.Bool
-			b.acquire = func(int, backends.Claim) (backends.Grant, error) {
-				if !free.Load() {
-					return backends.Grant{}, &backends.Refusal{Verdict: backends.Held, Token: 3, Wait: time.Hour}
-				}
-				return backends.Grant{}, nil
+	virtualRun(t, "is woken by a notification", func(t *testing.T, b *bed) {
+		b.request.Wait, b.duration = Forever, time.Second
+		b.news = make(chan backends.News)
+		var free atomic.Bool
+		b.acquire = func(int, backends.Claim) (backends.Grant, error) {
+			if !free.Load() {
+				return backends.Grant{}, &backends.Refusal{Verdict: backends.Held, Token: 3, Wait: time.Hour}
 			}
-			time.AfterFunc(7*time.Second, func() { free.Store(true); b.news <- backends.News{Look: true} })
-			b.ends(Ran, "0s claim", "7s claim", "7s start", "8s finish done 0")
-		})
+			return backends.Grant{}, nil
+		}
+		time.AfterFunc(7*time.Second, func() { free.Store(true); b.news <- backends.News{Look: true} })
+		b.ends(Ran, "0s claim", "7s claim", "7s start", "8s finish done 0")
 	})
-	t.Run("gives up when its wait is over", func(t *testing.T) {
-		virtual(t, func(t *testing.T, b *bed) {
-			b.request.Wait = 10 * time.Second
-			b.freeAt(time.Hour, backends.Refusal{Verdict: backends.Held, Token: 3})
-			b.ends(WaitOver, "0s claim", "10s claim")
-		})
+	virtualRun(t, "gives up when its wait is over", func(t *testing.T, b *bed) {
+		b.request.Wait = 10 * time.Second
+		b.freeAt(time.Hour, backends.Refusal{Verdict: backends.Held, Token: 3})
+		b.ends(WaitOver, "0s claim", "10s claim")
 	})
-	t.Run("stops at once on a signal", func(t *testing.T) {
-		virtual(t, func(t *testing.T, b *bed) {
-			b.request.Wait = Forever
-			b.freeAt(time.Hour, backends.Refusal{Verdict: backends.Held, Token: 3})
-			time.AfterFunc(3*time.Second, func() { b.signals <- syscall.SIGTERM })
-			result := b.run()
-			wantEnding(t, result, Interrupted)
-			if result.Signal != syscall.SIGTERM || b.over != 3*time.Second {
-				t.Errorf("signal %v at %v", result.Signal, b.over)
-			}
-			b.expect("0s claim") // nothing unclear: nothing to abandon
-		})
+	virtualRun(t, "stops at once on a signal", func(t *testing.T, b *bed) {
+		b.request.Wait = Forever
+		b.freeAt(time.Hour, backends.Refusal{Verdict: backends.Held, Token: 3})
+		time.AfterFunc(3*time.Second, func() { b.signals <- syscall.SIGTERM })
+		result := b.comesTo(Interrupted)
+		if result.Signal != syscall.SIGTERM || b.over != 3*time.Second {
+			t.Errorf("signal %v at %v", result.Signal, b.over)
+		}
+		b.expect("0s claim") // nothing unclear: nothing to abandon
 	})
 }
 
 // A lease that vanished and a quarantine are waited out whatever --wait says: neither held nor unreachable.
 func TestVanishedAndQuarantinedAreWaitedOut(t *testing.T) {
 	for _, verdict := range []backends.Verdict{backends.Vanished, backends.Quarantined} {
-		t.Run(string(verdict), func(t *testing.T) {
-			virtual(t, func(t *testing.T, b *bed) {
-				b.duration, b.request.BackendWait = time.Second, time.Second
-				b.freeAt(14*time.Second, backends.Refusal{Verdict: verdict, Token: 3})
-				b.ends(Ran, "0s claim", "14s claim", "14s start", "15s finish done 0")
-			})
+		virtualRun(t, string(verdict), func(t *testing.T, b *bed) {
+			b.duration, b.request.BackendWait = time.Second, time.Second
+			b.freeAt(14*time.Second, backends.Refusal{Verdict: verdict, Token: 3})
+			b.ends(Ran, "0s claim", "14s claim", "14s start", "15s finish done 0")
 		})
 	}
 }
@@ -138,16 +127,14 @@ func TestStandbyPastItsStartDeadline(t *testing.T) {
 		"gives up its tick":                    {1, "1m0s"},
 		"waits on for the same tick to be run": {time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).Unix(), "10m0s"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			virtual(t, func(t *testing.T, b *bed) { // which begins on 1 January 2000
-				b.request.Wait = 10 * time.Minute
-				b.request.Trigger = backends.Trigger{Tick: time.Now().Unix(), StartDeadline: time.Minute}
-				b.freeAt(time.Hour, backends.Refusal{Verdict: backends.Held, Token: 3, Tick: c.held})
-				b.run()
-				if got := b.over.String(); got != c.want || len(b.log) > 4 {
-					t.Errorf("ended after %s, want %s: %q", got, c.want, b.log)
-				}
-			})
+		virtualRun(t, name, func(t *testing.T, b *bed) { // which begins on 1 January 2000
+			b.request.Wait = 10 * time.Minute
+			b.request.Trigger = backends.Trigger{Tick: time.Now().Unix(), StartDeadline: time.Minute}
+			b.freeAt(time.Hour, backends.Refusal{Verdict: backends.Held, Token: 3, Tick: c.held})
+			b.run()
+			if got := b.over.String(); got != c.want || len(b.log) > 4 {
+				t.Errorf("ended after %s, want %s: %q", got, c.want, b.log)
+			}
 		})
 	}
 }
@@ -166,49 +153,40 @@ func TestUnreachableBackend(t *testing.T) {
 		"when the wait runs out is unreachable":      {wait: 8 * time.Second, over: 8 * time.Second},
 		"never past the start deadline":              {deadline: 2 * time.Second, over: 2 * time.Second},
 	} {
-		t.Run(name, func(t *testing.T) {
-			virtual(t, func(t *testing.T, b *bed) {
-				b.request.Wait = c.wait
-				if c.deadline > 0 {
-					b.request.Trigger = backends.Trigger{Tick: time.Now().Unix(), StartDeadline: c.deadline}
-				}
-				b.acquire = func(int, backends.Claim) (backends.Grant, error) { return backends.Grant{}, errRefused }
-				result := b.run()
-				wantEnding(t, result, Unreachable)
-				if b.over != c.over || !errors.Is(result.Err, errRefused) || b.abandoned != 1 { // a claim may still be in flight
-					t.Errorf("given up at %v: %v, abandoned %d times", b.over, result.Err, b.abandoned)
-				}
-			})
+		virtualRun(t, name, func(t *testing.T, b *bed) {
+			b.request.Wait = c.wait
+			if c.deadline > 0 {
+				b.request.Trigger = backends.Trigger{Tick: time.Now().Unix(), StartDeadline: c.deadline}
+			}
+			b.acquire = func(int, backends.Claim) (backends.Grant, error) { return backends.Grant{}, errRefused }
+			result := b.comesTo(Unreachable)
+			if b.over != c.over || !errors.Is(result.Err, errRefused) || b.abandoned != 1 { // a claim may still be in flight
+				t.Errorf("given up at %v: %v, abandoned %d times", b.over, result.Err, b.abandoned)
+			}
 		})
 	}
-	t.Run("does not end a wait", func(t *testing.T) {
-		virtual(t, func(t *testing.T, b *bed) {
-			b.request.Wait, b.duration = Forever, time.Second
-			b.acquire = func(int, backends.Claim) (backends.Grant, error) {
-				if b.now() < time.Hour {
-					return backends.Grant{}, errRefused
-				}
-				return backends.Grant{}, nil
+	virtualRun(t, "does not end a wait", func(t *testing.T, b *bed) {
+		b.request.Wait, b.duration = Forever, time.Second
+		b.acquire = func(int, backends.Claim) (backends.Grant, error) {
+			if b.now() < time.Hour {
+				return backends.Grant{}, errRefused
 			}
-			wantEnding(t, b.run(), Ran)
-		})
+			return backends.Grant{}, nil
+		}
+		wantEnding(t, b.run(), Ran)
 	})
-	t.Run("a silent one never past the start deadline", func(t *testing.T) {
-		virtual(t, func(t *testing.T, b *bed) {
-			b.request.Trigger = backends.Trigger{Tick: time.Now().Unix(), StartDeadline: 2600 * time.Millisecond}
-			b.driver = &mute{b}
-			wantEnding(t, b.run(), Unreachable)
-			if b.over > 2600*time.Millisecond+minLook {
-				t.Errorf("given up at %v", b.over)
-			}
-		})
+	virtualRun(t, "a silent one never past the start deadline", func(t *testing.T, b *bed) {
+		b.request.Trigger = backends.Trigger{Tick: time.Now().Unix(), StartDeadline: 2600 * time.Millisecond}
+		b.driver = &mute{b}
+		wantEnding(t, b.run(), Unreachable)
+		if b.over > 2600*time.Millisecond+minLook {
+			t.Errorf("given up at %v", b.over)
+		}
 	})
-	t.Run("a slow one is not silent, however late the tick is", func(t *testing.T) {
-		virtual(t, func(t *testing.T, b *bed) {
-			b.request.Trigger = backends.Trigger{Tick: time.Now().Add(-time.Hour).Unix(), StartDeadline: 10 * time.Minute}
-			b.driver = &slow{b}
-			wantVerdict(t, b.run(), backends.Late)
-		})
+	virtualRun(t, "a slow one is not silent, however late the tick is", func(t *testing.T, b *bed) {
+		b.request.Trigger = backends.Trigger{Tick: time.Now().Add(-time.Hour).Unix(), StartDeadline: 10 * time.Minute}
+		b.driver = &slow{b}
+		wantVerdict(t, b.run(), backends.Late)
 	})
 }
 
@@ -248,8 +226,7 @@ func TestShortLeaseIsRenewedBeforeTheStart(t *testing.T) {
 func TestStartThatFailsReopensTheTick(t *testing.T) {
 	virtual(t, func(t *testing.T, b *bed) {
 		b.startErr = os.ErrPermission
-		result := b.run()
-		wantEnding(t, result, StartFailed)
+		result := b.comesTo(StartFailed)
 		if !errors.Is(result.Err, os.ErrPermission) {
 			t.Errorf("error %v", result.Err)
 		}
@@ -263,8 +240,7 @@ func TestStartThatIsTooLateIsNoFailure(t *testing.T) {
 	virtual(t, func(t *testing.T, b *bed) {
 		b.each = func(int) { b.clock.suspend(12 * time.Second) }
 		b.startErr = errors.New("too late")
-		result := b.run()
-		wantEnding(t, result, NotStarted)
+		result := b.comesTo(NotStarted)
 		if !errors.Is(result.Err, b.startErr) {
 			t.Errorf("error %v", result.Err)
 		}
@@ -273,17 +249,13 @@ func TestStartThatIsTooLateIsNoFailure(t *testing.T) {
 }
 
 func TestGrantedTTLIsCheckedAgain(t *testing.T) {
-	t.Run("longer moves the timeline", func(t *testing.T) {
-		virtual(t, func(t *testing.T, b *bed) {
-			b.ttl, b.duration = 30*time.Second, 11*time.Second
-			b.ends(Ran, "0s claim", "0s start", "10s renew", "10s extend to 39.4s", "11s finish done 0")
-		})
+	virtualRun(t, "longer moves the timeline", func(t *testing.T, b *bed) {
+		b.ttl, b.duration = 30*time.Second, 11*time.Second
+		b.ends(Ran, "0s claim", "0s start", "10s renew", "10s extend to 39.4s", "11s finish done 0")
 	})
-	t.Run("too short is refused", func(t *testing.T) {
-		virtual(t, func(t *testing.T, b *bed) {
-			b.ttl = 6 * time.Second
-			b.ends(Permanent, "0s claim", "0s abandon")
-		})
+	virtualRun(t, "too short is refused", func(t *testing.T, b *bed) {
+		b.ttl = 6 * time.Second
+		b.ends(Permanent, "0s claim", "0s abandon")
 	})
 }
 

@@ -130,66 +130,54 @@ func TestCheckWithoutAnAnswer(t *testing.T) {
 }
 
 func TestCheckWhileTheRunIsBeingStopped(t *testing.T) {
-	t.Run("for want of renewal is no", func(t *testing.T) {
-		virtual(t, func(t *testing.T, b *bed) {
-			a := b.asks()
-			b.ignores = true
-			b.renewal = func(int) answer { return answer{dropRequest: b.now() < 11*time.Second} }
-			a.after(12 * time.Second)
-			wantEnding(t, a.run(), LeaseLost)
-			a.expect(no(12*time.Second, errGivenUp))
-		})
+	virtualRun(t, "for want of renewal is no", func(t *testing.T, b *bed) {
+		a := b.asks()
+		b.ignores = true
+		b.renewal = func(int) answer { return answer{dropRequest: b.now() < 11*time.Second} }
+		a.after(12 * time.Second)
+		wantEnding(t, a.run(), LeaseLost)
+		a.expect(no(12*time.Second, errGivenUp))
 	})
-	t.Run("for another reason is yes: the lease is ours until the end", func(t *testing.T) {
-		virtual(t, func(t *testing.T, b *bed) {
-			a := b.asks()
-			b.ignores, b.duration = true, 4*time.Second
-			time.AfterFunc(time.Second, func() { b.signals <- syscall.SIGTERM })
-			a.after(2 * time.Second)
-			wantEnding(t, a.run(), Ran)
-			a.expect(yes(2*time.Second, whole))
-		})
+	virtualRun(t, "for another reason is yes: the lease is ours until the end", func(t *testing.T, b *bed) {
+		a := b.asks()
+		b.ignores, b.duration = true, 4*time.Second
+		time.AfterFunc(time.Second, func() { b.signals <- syscall.SIGTERM })
+		a.after(2 * time.Second)
+		wantEnding(t, a.run(), Ran)
+		a.expect(yes(2*time.Second, whole))
 	})
 }
 
 func TestNoAskerIsLeftWaiting(t *testing.T) {
-	t.Run("when the run ends", func(t *testing.T) {
-		virtual(t, func(t *testing.T, b *bed) {
-			a := b.asks()
-			b.duration, b.renewal = 3*time.Second, silent
-			a.after(2 * time.Second)
-			wantEnding(t, a.run(), Ran)
-			a.expect(no(3*time.Second, errOver))
-		})
+	virtualRun(t, "when the run ends", func(t *testing.T, b *bed) {
+		a := b.asks()
+		b.duration, b.renewal = 3*time.Second, silent
+		a.after(2 * time.Second)
+		wantEnding(t, a.run(), Ran)
+		a.expect(no(3*time.Second, errOver))
 	})
-	t.Run("while the end is recorded", func(t *testing.T) {
-		virtual(t, func(t *testing.T, b *bed) {
-			a := b.asks()
-			b.duration = time.Second
-			b.finish = func(int) answer { return answer{back: 2 * time.Second} }
-			a.after(2 * time.Second)
-			wantEnding(t, a.run(), Ran)
-			a.expect(no(2*time.Second, errOver))
-		})
+	virtualRun(t, "while the end is recorded", func(t *testing.T, b *bed) {
+		a := b.asks()
+		b.duration = time.Second
+		b.finish = func(int) answer { return answer{back: 2 * time.Second} }
+		a.after(2 * time.Second)
+		wantEnding(t, a.run(), Ran)
+		a.expect(no(2*time.Second, errOver))
 	})
-	t.Run("before there is a run", func(t *testing.T) {
-		virtual(t, func(t *testing.T, b *bed) {
-			a := b.asks()
-			b.request.Wait, b.duration = Forever, time.Second
-			b.freeAt(30*time.Second, backends.Refusal{Verdict: backends.Held, Token: 3})
-			a.after(2 * time.Second)
-			wantEnding(t, a.run(), Ran)
-			a.expect(no(2*time.Second, errNotHeld))
-		})
+	virtualRun(t, "before there is a run", func(t *testing.T, b *bed) {
+		a := b.asks()
+		b.request.Wait, b.duration = Forever, time.Second
+		b.freeAt(30*time.Second, backends.Refusal{Verdict: backends.Held, Token: 3})
+		a.after(2 * time.Second)
+		wantEnding(t, a.run(), Ran)
+		a.expect(no(2*time.Second, errNotHeld))
 	})
-	t.Run("when nobody asks any more", func(t *testing.T) {
-		virtual(t, func(t *testing.T, b *bed) {
-			a := b.asks()
-			b.duration = time.Second
-			close(a.checks)
-			wantEnding(t, a.run(), Ran)
-			b.expect("0s claim", "0s start", "1s finish done 0")
-		})
+	virtualRun(t, "when nobody asks any more", func(t *testing.T, b *bed) {
+		a := b.asks()
+		b.duration = time.Second
+		close(a.checks)
+		wantEnding(t, a.run(), Ran)
+		b.expect("0s claim", "0s start", "1s finish done 0")
 	})
 }
 
@@ -209,20 +197,18 @@ func TestCheckInThePause(t *testing.T) {
 func TestAnswersDoNotTellWhatTheBackendSays(t *testing.T) {
 	said := errors.New("dial tcp 10.9.8.7:6379: WRONGPASS of user leaderrun")
 	for name, failure := range map[string]error{"silent": said, "refuses": backends.Denied("", said)} {
-		t.Run(name, func(t *testing.T) {
-			virtual(t, func(t *testing.T, b *bed) {
-				a := b.asks()
-				b.duration = 5500 * time.Millisecond
-				b.renewal = func(int) answer { return answer{err: failure} }
-				a.after(2 * time.Second)
-				a.run()
-				if len(a.answers) != 1 || a.answers[0].Leading || !errors.Is(a.answers[0].Cause, said) {
-					t.Fatalf("answers %v", a.answers)
-				}
-				if why := a.answers[0].Err; why == nil || strings.Contains(why.Error(), "10.9.8.7") || strings.Contains(why.Error(), "WRONGPASS") {
-					t.Errorf("the answer says %v", why)
-				}
-			})
+		virtualRun(t, name, func(t *testing.T, b *bed) {
+			a := b.asks()
+			b.duration = 5500 * time.Millisecond
+			b.renewal = func(int) answer { return answer{err: failure} }
+			a.after(2 * time.Second)
+			a.run()
+			if len(a.answers) != 1 || a.answers[0].Leading || !errors.Is(a.answers[0].Cause, said) {
+				t.Fatalf("answers %v", a.answers)
+			}
+			if why := a.answers[0].Err; why == nil || strings.Contains(why.Error(), "10.9.8.7") || strings.Contains(why.Error(), "WRONGPASS") {
+				t.Errorf("the answer says %v", why)
+			}
 		})
 	}
 }

@@ -53,19 +53,17 @@ func TestWhatHangsBeforeATryEndsWithTheLease(t *testing.T) {
 // Whoever has asked for the end by then has nothing made ready for a start that does not come.
 func TestNothingIsMadeReadyAfterASignal(t *testing.T) {
 	for event, starts := range map[string]int{EventAcquired: 0, EventRetrying: 1} {
-		t.Run(event, func(t *testing.T) {
-			virtual(t, func(t *testing.T, b *bed) {
-				b.request.Retries = 1
-				b.fails(time.Second, 3)
-				b.on = func(name string) {
-					if name == event {
-						b.signals <- syscall.SIGTERM
-					}
+		virtualRun(t, event, func(t *testing.T, b *bed) {
+			b.request.Retries = 1
+			b.fails(time.Second, 3)
+			b.on = func(name string) {
+				if name == event {
+					b.signals <- syscall.SIGTERM
 				}
-				if r := b.run(); r.Signal != syscall.SIGTERM || len(b.trees) != starts {
-					t.Errorf("%+v: %d trees were made, want %d", r, len(b.trees), starts)
-				}
-			})
+			}
+			if r := b.run(); r.Signal != syscall.SIGTERM || len(b.trees) != starts {
+				t.Errorf("%+v: %d trees were made, want %d", r, len(b.trees), starts)
+			}
 		})
 	}
 }

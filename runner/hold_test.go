@@ -36,32 +36,28 @@ func TestSilentBackendEndsTheRunBeforeTheLease(t *testing.T) {
 }
 
 func TestValidityCountsFromTheRequest(t *testing.T) {
-	t.Run("of the claim", func(t *testing.T) {
-		virtual(t, func(t *testing.T, b *bed) {
-			b.acquire = func(int, backends.Claim) (backends.Grant, error) {
-				time.Sleep(2 * time.Second)
-				return backends.Grant{}, nil
-			}
-			b.renewal, b.finish = silent, nil
-			wantEnding(t, b.run(), LeaseLost)
-			if b.log[2] != "5s renew" || b.log[len(b.log)-2] != "11s TERM" {
-				t.Errorf("the timeline does not count from the request: %q", b.log)
-			}
-		})
+	virtualRun(t, "of the claim", func(t *testing.T, b *bed) {
+		b.acquire = func(int, backends.Claim) (backends.Grant, error) {
+			time.Sleep(2 * time.Second)
+			return backends.Grant{}, nil
+		}
+		b.renewal, b.finish = silent, nil
+		wantEnding(t, b.run(), LeaseLost)
+		if b.log[2] != "5s renew" || b.log[len(b.log)-2] != "11s TERM" {
+			t.Errorf("the timeline does not count from the request: %q", b.log)
+		}
 	})
-	t.Run("of a renewal", func(t *testing.T) {
-		virtual(t, func(t *testing.T, b *bed) {
-			b.renewal = func(n int) answer {
-				if n == 1 {
-					return answer{back: time.Second}
-				}
-				return answer{dropRequest: true}
+	virtualRun(t, "of a renewal", func(t *testing.T, b *bed) {
+		b.renewal = func(n int) answer {
+			if n == 1 {
+				return answer{back: time.Second}
 			}
-			wantEnding(t, b.run(), LeaseLost)
-			if b.log[3] != "6s extend to 19.7s" || b.log[len(b.log)-2] != "16s TERM" {
-				t.Errorf("the timeline does not count from the request: %q", b.log)
-			}
-		})
+			return answer{dropRequest: true}
+		}
+		wantEnding(t, b.run(), LeaseLost)
+		if b.log[3] != "6s extend to 19.7s" || b.log[len(b.log)-2] != "16s TERM" {
+			t.Errorf("the timeline does not count from the request: %q", b.log)
+		}
 	})
 }
 
@@ -145,8 +141,7 @@ func TestTreeThatSurvivesIsKeptUnderLeaseWhileTheBackendAnswers(t *testing.T) {
 			time.Sleep(time.Minute)
 			b.die(lifeline.Status{Known: true, Signal: syscall.SIGKILL})
 		}()
-		result := b.run()
-		wantEnding(t, result, Ran)
+		b.comesTo(Ran)
 		if n := b.counts["renew"]; n != 12 {
 			t.Errorf("%d renewals in 61 s, want 12", n)
 		}
@@ -171,35 +166,45 @@ func TestTreeThatSurvivesItsLeaseIsNotReleased(t *testing.T) {
 	})
 }
 
+// Where the store says what it lacks, the user is told that, and not that it does not answer.
 func TestUnknownFinish(t *testing.T) {
+	const waits = "the lease runs out by itself; until then the job does not start again"
 	for name, c := range map[string]struct {
 		trigger backends.Trigger
+		finish  func(int) answer
 		want    Ending
+		hint    string
 	}{
-		"without a tick keeps the command's code": {backends.Trigger{}, Ran},
-		"with a tick is unrecorded":               {backends.Trigger{Tick: 1000}, Unrecorded},
-		"with a key is unrecorded":                {backends.Trigger{Once: "v1"}, Unrecorded},
+		"without a tick keeps the command's code": {backends.Trigger{}, silent, Ran, waits},
+		"with a tick is unrecorded":               {backends.Trigger{Tick: 1000}, silent, Unrecorded, ""},
+		"with a key is unrecorded":                {backends.Trigger{Once: "v1"}, silent, Unrecorded, ""},
+		"a remedy is told":                        {backends.Trigger{}, full, Ran, "make room"},
+		"a remedy is the error, with a tick":      {backends.Trigger{Tick: 1000}, full, Unrecorded, ""},
 	} {
-		t.Run(name, func(t *testing.T) {
-			virtual(t, func(t *testing.T, b *bed) {
-				b.request.Trigger = c.trigger
-				b.duration, b.code = time.Second, 4
-				b.finish = silent
-				result := b.run()
-				wantEnding(t, result, c.want)
-				if result.Status.ExitCode() != 4 {
-					t.Errorf("exit code %d, want 4", result.Status.ExitCode())
-				}
-				if n := b.counts["finish"]; n < 4 {
-					t.Errorf("finish was tried %d times until the lease ran out", n)
-				}
-				if now := b.over; now > 15*time.Second {
-					t.Errorf("finish was tried until %v", now)
-				}
-			})
+		virtualRun(t, name, func(t *testing.T, b *bed) {
+			b.request.Trigger, b.finish = c.trigger, c.finish
+			b.duration, b.code = time.Second, 4
+			result := b.comesTo(c.want)
+			if result.Status.ExitCode() != 4 || b.counts["finish"] < 4 || b.over > 15*time.Second {
+				t.Errorf("code %d; finish was tried %d times, until %v", result.Status.ExitCode(), b.counts["finish"], b.over)
+			}
+			if told := b.toldAs(EventReleased); c.want == Ran && (len(told) != 1 || told[0].Hint != c.hint) {
+				t.Errorf("told %+v", told)
+			}
+			if c.want == Unrecorded && errors.Is(result.Err, fullDisk{}) != (c.finish(0).err != nil) {
+				t.Errorf("%v", result.Err)
+			}
 		})
 	}
 }
+
+// fullDisk is a failure that the store knows a remedy for.
+type fullDisk struct{}
+
+func (fullDisk) Error() string  { return "no space left" }
+func (fullDisk) Remedy() string { return "make room" }
+
+func full(int) answer { return answer{err: fullDisk{}} }
 
 func TestSignalIsForwardedAndASecondOneKills(t *testing.T) {
 	virtual(t, func(t *testing.T, b *bed) {
@@ -280,30 +285,4 @@ func TestGuardianIsLostWhileItStartsTheCommand(t *testing.T) {
 		b.loseGuardian(time.Second)
 		b.ends(TreeLost, "0s claim", "1s finish lost 0")
 	})
-}
-
-// fullDisk is a failure that the store knows a remedy for.
-type fullDisk struct{}
-
-func (fullDisk) Error() string  { return "no space left" }
-func (fullDisk) Remedy() string { return "make room" }
-
-// Where the store says what it lacks, the user is told that, and not that it does not answer.
-func TestUnknownFinishWithARemedy(t *testing.T) {
-	for tick, want := range map[int64]Ending{0: Ran, 1000: Unrecorded} {
-		virtual(t, func(t *testing.T, b *bed) {
-			b.request.Trigger = backends.Trigger{Tick: tick}
-			b.duration = time.Second
-			b.finish = func(int) answer { return answer{err: fullDisk{}} }
-			r := b.run()
-			wantEnding(t, r, want)
-			if told := b.toldAs(EventReleased); tick == 0 &&
-				(len(told) != 1 || told[0].Hint != "make room" || told[0].Text != "the end of the run could not be recorded: no space left") {
-				t.Errorf("told %+v", told)
-			}
-			if tick != 0 && r.Err.Error() != "no space left" {
-				t.Errorf("%v", r.Err)
-			}
-		})
-	}
 }

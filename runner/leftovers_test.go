@@ -25,20 +25,17 @@ func TestGuardianIsLostAfterTheTimeout(t *testing.T) {
 func TestOutcomeStandsWhileLeftoversAreEnded(t *testing.T) {
 	for name, disturb := range disturbances {
 		for _, code := range []int{0, 3} {
-			t.Run(fmt.Sprint(name, code), func(t *testing.T) {
-				virtual(t, func(t *testing.T, b *bed) {
-					b.duration, b.code, b.lingers = time.Second, code, 3*time.Second
-					disturb(b)
-					result := b.run()
-					wantEnding(t, result, Ran)
-					if result.Err != nil || result.Status.ExitCode() != code {
-						t.Errorf("%+v", result)
-					}
-					want := map[int]string{0: "done 0", 3: "failed 3"}[code]
-					if last := b.log[len(b.log)-1]; !strings.HasSuffix(last, "finish "+want) || b.starts() != 1 {
-						t.Errorf("not recorded as %s: %q", want, b.log)
-					}
-				})
+			virtualRun(t, fmt.Sprint(name, code), func(t *testing.T, b *bed) {
+				b.duration, b.code, b.lingers = time.Second, code, 3*time.Second
+				disturb(b)
+				result := b.comesTo(Ran)
+				if result.Err != nil || result.Status.ExitCode() != code {
+					t.Errorf("%+v", result)
+				}
+				want := map[int]string{0: "done 0", 3: "failed 3"}[code]
+				if last := b.log[len(b.log)-1]; !strings.HasSuffix(last, "finish "+want) || b.starts() != 1 {
+					t.Errorf("not recorded as %s: %q", want, b.log)
+				}
 			})
 		}
 	}
@@ -67,24 +64,22 @@ func TestRunIsEndedBeforeItsNextTryWhileLeftoversAreEnded(t *testing.T) {
 		"the loss of the guardian": {Ran, "failed 3", "failed 143"},
 	} {
 		for late, finish := range map[bool]string{false: want.failed, true: want.timeout} {
-			t.Run(fmt.Sprintf("%s, timeout: %v", name, late), func(t *testing.T) {
-				virtual(t, func(t *testing.T, b *bed) {
-					b.request.Retries, b.lingers = 1, 3*time.Second
-					ending := want.ending
-					if late {
-						b.request.Timeout = time.Second
-						if b.duration = time.Hour; name == "the loss of the guardian" {
-							ending = TimedOut
-						}
-					} else {
-						b.fails(time.Second, 3, 0)
+			virtualRun(t, fmt.Sprintf("%s, timeout: %v", name, late), func(t *testing.T, b *bed) {
+				b.request.Retries, b.lingers = 1, 3*time.Second
+				ending := want.ending
+				if late {
+					b.request.Timeout = time.Second
+					if b.duration = time.Hour; name == "the loss of the guardian" {
+						ending = TimedOut
 					}
-					disturbances[name](b)
-					wantEnding(t, b.run(), ending)
-					if last := b.log[len(b.log)-1]; !strings.HasSuffix(last, "finish "+finish) || b.starts() != 1 {
-						t.Errorf("want %s: %q", finish, b.log)
-					}
-				})
+				} else {
+					b.fails(time.Second, 3, 0)
+				}
+				disturbances[name](b)
+				wantEnding(t, b.run(), ending)
+				if last := b.log[len(b.log)-1]; !strings.HasSuffix(last, "finish "+finish) || b.starts() != 1 {
+					t.Errorf("want %s: %q", finish, b.log)
+				}
 			})
 		}
 	}
@@ -99,15 +94,13 @@ func TestLeaseIsLostWhileLeftoversAreEnded(t *testing.T) {
 			time.AfterFunc(2*time.Second, func() { b.events <- lifeline.Event{Kind: lifeline.Terminated} })
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			virtual(t, func(t *testing.T, b *bed) {
-				b.duration, b.lingers, b.request.Retries = time.Second, 12*time.Second, 1
-				lose(b)
-				wantEnding(t, b.run(), LeaseLost)
-				if last := b.log[len(b.log)-1]; last != "13s finish lost 0" {
-					t.Errorf("%q", b.log)
-				}
-			})
+		virtualRun(t, name, func(t *testing.T, b *bed) {
+			b.duration, b.lingers, b.request.Retries = time.Second, 12*time.Second, 1
+			lose(b)
+			wantEnding(t, b.run(), LeaseLost)
+			if last := b.log[len(b.log)-1]; last != "13s finish lost 0" {
+				t.Errorf("%q", b.log)
+			}
 		})
 	}
 }
@@ -122,8 +115,7 @@ func TestSignalThatArrivesWithTheEndStopsTheRun(t *testing.T) {
 					b.signals <- syscall.SIGTERM
 				}
 			}
-			result := b.run()
-			wantEnding(t, result, Ran)
+			result := b.comesTo(Ran)
 			if result.Status.Code != 130 || b.finished[0].State != backends.Stopped {
 				t.Fatalf("%+v: %q", result, b.log)
 			}
@@ -155,65 +147,56 @@ func TestSignalsWhileLeftoversAreEnded(t *testing.T) {
 		{[]syscall.Signal{syscall.SIGTERM, syscall.SIGTERM}, true},
 		{[]syscall.Signal{syscall.SIGINT, syscall.SIGTERM}, true},
 	} {
-		t.Run(fmt.Sprint(test.signals), func(t *testing.T) {
-			virtual(t, func(t *testing.T, b *bed) {
-				b.request.Retries, b.lingers = 1, 3*time.Second
-				b.fails(time.Second, 3, 0)
-				time.AfterFunc(2*time.Second, func() {
-					for _, sig := range test.signals {
-						b.signals <- sig
-					}
-				})
-				result := b.run()
-				wantEnding(t, result, Ran)
-				first := test.signals[0]
-				if result.Signal != first || result.Status.Signal != first || b.finished[0].State != backends.Stopped {
-					t.Errorf("%+v: %q", result, b.log)
-				}
-				if killed := slices.Contains(b.log, "2s KILL"); killed != test.kills {
-					t.Errorf("%q", b.log)
+		virtualRun(t, fmt.Sprint(test.signals), func(t *testing.T, b *bed) {
+			b.request.Retries, b.lingers = 1, 3*time.Second
+			b.fails(time.Second, 3, 0)
+			time.AfterFunc(2*time.Second, func() {
+				for _, sig := range test.signals {
+					b.signals <- sig
 				}
 			})
+			result := b.comesTo(Ran)
+			first := test.signals[0]
+			if result.Signal != first || result.Status.Signal != first || b.finished[0].State != backends.Stopped {
+				t.Errorf("%+v: %q", result, b.log)
+			}
+			if killed := slices.Contains(b.log, "2s KILL"); killed != test.kills {
+				t.Errorf("%q", b.log)
+			}
 		})
 	}
 }
 
 // Which signal a run ended by does not hang on what else has come, before or after.
 func TestSignalThatEndedTheRun(t *testing.T) {
-	t.Run("after one that was for a reload", func(t *testing.T) {
-		virtual(t, func(t *testing.T, b *bed) {
-			b.lingers = 3 * time.Second
-			b.on = func(event string) {
-				switch event {
-				case EventRenewed:
-					b.die(lifeline.Status{Known: true, Signal: syscall.SIGTERM})
-				case EventExited: // the wrapper hears of it a moment later
-					b.signals <- syscall.SIGTERM
-				}
+	virtualRun(t, "after one that was for a reload", func(t *testing.T, b *bed) {
+		b.lingers = 3 * time.Second
+		b.on = func(event string) {
+			switch event {
+			case EventRenewed:
+				b.die(lifeline.Status{Known: true, Signal: syscall.SIGTERM})
+			case EventExited: // the wrapper hears of it a moment later
+				b.signals <- syscall.SIGTERM
 			}
-			b.ignores = true
-			time.AfterFunc(time.Second, func() { b.signals <- syscall.SIGHUP })
-			result := b.run()
-			wantEnding(t, result, Ran)
-			if result.Signal != syscall.SIGTERM || b.finished[0].State != backends.Stopped {
-				t.Errorf("%+v: %q", result, b.log)
-			}
-		})
+		}
+		b.ignores = true
+		time.AfterFunc(time.Second, func() { b.signals <- syscall.SIGHUP })
+		result := b.comesTo(Ran)
+		if result.Signal != syscall.SIGTERM || b.finished[0].State != backends.Stopped {
+			t.Errorf("%+v: %q", result, b.log)
+		}
 	})
-	t.Run("in the grace of a timeout", func(t *testing.T) {
-		virtual(t, func(t *testing.T, b *bed) {
-			b.request.Timeout, b.request.Retries, b.ignores = time.Second, 1, true
-			time.AfterFunc(2*time.Second, func() {
-				b.signals <- syscall.SIGHUP
-				time.Sleep(time.Millisecond)
-				b.die(lifeline.Status{Known: true, Signal: syscall.SIGHUP})
-			})
-			result := b.run()
-			wantEnding(t, result, Ran)
-			if result.Signal != syscall.SIGHUP || b.starts() != 1 || b.finished[0].State != backends.Stopped {
-				t.Errorf("%+v: %q", result, b.log)
-			}
+	virtualRun(t, "in the grace of a timeout", func(t *testing.T, b *bed) {
+		b.request.Timeout, b.request.Retries, b.ignores = time.Second, 1, true
+		time.AfterFunc(2*time.Second, func() {
+			b.signals <- syscall.SIGHUP
+			time.Sleep(time.Millisecond)
+			b.die(lifeline.Status{Known: true, Signal: syscall.SIGHUP})
 		})
+		result := b.comesTo(Ran)
+		if result.Signal != syscall.SIGHUP || b.starts() != 1 || b.finished[0].State != backends.Stopped {
+			t.Errorf("%+v: %q", result, b.log)
+		}
 	})
 }
 

@@ -23,23 +23,21 @@ func TestAPanicIsOneOfRun(t *testing.T) {
 			}
 		},
 	} {
-		t.Run(where, func(t *testing.T) {
-			virtual(t, func(t *testing.T, b *bed) {
-				set(b)
-				b.duration = 10 * time.Second
-				defer func() {
-					p, ok := recover().(*panics.Panic)
-					if !ok || p.Error() != "on purpose" || len(p.Stack) == 0 {
-						t.Errorf("%v came out", p)
-					}
-					if len(b.finished)+b.abandoned > 0 {
-						t.Error("the lease was released")
-					}
-					time.Sleep(time.Hour) // the fake tree lives on
-				}()
-				r := Runner{Driver: faultyWatch{b}, Clock: b.clock, jitter: func(time.Duration) time.Duration { return 0 }}
-				r.Run(b.ctx, b.request)
-			})
+		virtualRun(t, where, func(t *testing.T, b *bed) {
+			set(b)
+			b.duration = 10 * time.Second
+			defer func() {
+				p, ok := recover().(*panics.Panic)
+				if !ok || p.Error() != "on purpose" || len(p.Stack) == 0 {
+					t.Errorf("%v came out", p)
+				}
+				if len(b.finished)+b.abandoned > 0 {
+					t.Error("the lease was released")
+				}
+				time.Sleep(time.Hour) // the fake tree lives on
+			}()
+			r := Runner{Driver: faultyWatch{b}, Clock: b.clock, jitter: func(time.Duration) time.Duration { return 0 }}
+			r.Run(b.ctx, b.request)
 		})
 	}
 }

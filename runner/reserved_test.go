@@ -34,27 +34,23 @@ func TestYield(t *testing.T) {
 		"a holder that vanished": {0, 30 * time.Second, backends.Vanished, Ran, []string{"1s claim", "31s claim", "31s start", "32s finish done 0"}},
 		"and patience":           {10 * time.Second, time.Hour, backends.Held, WaitOver, []string{"1s claim", "11s claim"}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			virtual(t, func(t *testing.T, b *bed) {
-				b.request.Wait, b.request.Yield, b.duration = c.wait, time.Second, time.Second
-				b.freeAt(c.free, backends.Refusal{Verdict: c.verdict, Token: 3})
-				b.ends(c.want, c.log...)
-			})
+		virtualRun(t, name, func(t *testing.T, b *bed) {
+			b.request.Wait, b.request.Yield, b.duration = c.wait, time.Second, time.Second
+			b.freeAt(c.free, backends.Refusal{Verdict: c.verdict, Token: 3})
+			b.ends(c.want, c.log...)
 		})
 	}
-	t.Run("a lease that is released", func(t *testing.T) {
-		virtual(t, func(t *testing.T, b *bed) {
-			b.request.Wait, b.request.Yield, b.duration = Forever, time.Second, time.Second
-			b.news = make(chan backends.News)
-			b.acquire = func(int, backends.Claim) (backends.Grant, error) {
-				if b.now() < 7*time.Second {
-					return backends.Grant{}, &backends.Refusal{Verdict: backends.Held, Token: 3, Wait: time.Hour}
-				}
-				return backends.Grant{}, nil
+	virtualRun(t, "a lease that is released", func(t *testing.T, b *bed) {
+		b.request.Wait, b.request.Yield, b.duration = Forever, time.Second, time.Second
+		b.news = make(chan backends.News)
+		b.acquire = func(int, backends.Claim) (backends.Grant, error) {
+			if b.now() < 7*time.Second {
+				return backends.Grant{}, &backends.Refusal{Verdict: backends.Held, Token: 3, Wait: time.Hour}
 			}
-			time.AfterFunc(7*time.Second, func() { b.news <- backends.News{Look: true} })
-			time.AfterFunc(7500*time.Millisecond, func() { b.news <- backends.News{Look: true} }) // more news put nothing off
-			b.ends(Ran, "1s claim", "8s claim", "8s start", "9s finish done 0")
-		})
+			return backends.Grant{}, nil
+		}
+		time.AfterFunc(7*time.Second, func() { b.news <- backends.News{Look: true} })
+		time.AfterFunc(7500*time.Millisecond, func() { b.news <- backends.News{Look: true} }) // more news put nothing off
+		b.ends(Ran, "1s claim", "8s claim", "8s start", "9s finish done 0")
 	})
 }

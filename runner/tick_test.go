@@ -18,31 +18,26 @@ func TestTickThatIsAboutToComeIsSleptTo(t *testing.T) {
 		"now":                 {0, 0},
 		"long ago":            {-time.Hour, 0},
 	} {
-		t.Run(name, func(t *testing.T) {
-			virtual(t, func(t *testing.T, b *bed) {
-				b.request.Trigger = backends.Trigger{Tick: time.Now().Add(c.ahead).Unix()}
-				b.acquire = func(int, backends.Claim) (backends.Grant, error) { return backends.Grant{}, errRefused }
-				wantEnding(t, b.run(), Unreachable)
-				if want := c.claim.String() + " claim"; b.log[0] != want {
-					t.Errorf("%q, want %q", b.log[0], want)
-				}
-				if b.over != c.claim+5*time.Second { // patience begins with the first claim
-					t.Errorf("given up at %v", b.over)
-				}
-			})
+		virtualRun(t, name, func(t *testing.T, b *bed) {
+			b.request.Trigger = backends.Trigger{Tick: time.Now().Add(c.ahead).Unix()}
+			b.acquire = func(int, backends.Claim) (backends.Grant, error) { return backends.Grant{}, errRefused }
+			wantEnding(t, b.run(), Unreachable)
+			if want := c.claim.String() + " claim"; b.log[0] != want {
+				t.Errorf("%q, want %q", b.log[0], want)
+			}
+			if b.over != c.claim+5*time.Second { // patience begins with the first claim
+				t.Errorf("given up at %v", b.over)
+			}
 		})
 	}
-	t.Run("unless a signal comes", func(t *testing.T) {
-		virtual(t, func(t *testing.T, b *bed) {
-			b.request.Trigger = backends.Trigger{Tick: time.Now().Add(2 * time.Second).Unix()}
-			time.AfterFunc(time.Second, func() { b.signals <- syscall.SIGTERM })
-			result := b.run()
-			wantEnding(t, result, Interrupted)
-			if result.Signal != syscall.SIGTERM {
-				t.Errorf("signal %v", result.Signal)
-			}
-			b.expect()
-		})
+	virtualRun(t, "unless a signal comes", func(t *testing.T, b *bed) {
+		b.request.Trigger = backends.Trigger{Tick: time.Now().Add(2 * time.Second).Unix()}
+		time.AfterFunc(time.Second, func() { b.signals <- syscall.SIGTERM })
+		result := b.comesTo(Interrupted)
+		if result.Signal != syscall.SIGTERM {
+			t.Errorf("signal %v", result.Signal)
+		}
+		b.expect()
 	})
 }
 
@@ -66,22 +61,20 @@ func TestStandbyForTheSameTickOnly(t *testing.T) {
 		"leaves the run of a later tick alone":    {tick + 60, 0, backends.Held},
 		"waits for a run of its own":              {tick, 30 * time.Second, backends.IsDone},
 	} {
-		t.Run(name, func(t *testing.T) {
-			virtual(t, func(t *testing.T, b *bed) {
-				b.request.Wait, b.request.SameTickOnly = Forever, true
-				b.request.Trigger = backends.Trigger{Tick: tick, OnLost: backends.Rerun, MaxAttempts: 3}
-				b.acquire = func(int, backends.Claim) (backends.Grant, error) {
-					r := &backends.Refusal{Verdict: backends.Held, Tick: c.held, Wait: 30*time.Second - b.now()}
-					if r.Wait <= 0 {
-						r = &backends.Refusal{Verdict: backends.IsDone, Tick: c.held}
-					}
-					return backends.Grant{}, r
+		virtualRun(t, name, func(t *testing.T, b *bed) {
+			b.request.Wait, b.request.SameTickOnly = Forever, true
+			b.request.Trigger = backends.Trigger{Tick: tick, OnLost: backends.Rerun, MaxAttempts: 3}
+			b.acquire = func(int, backends.Claim) (backends.Grant, error) {
+				r := &backends.Refusal{Verdict: backends.Held, Tick: c.held, Wait: 30*time.Second - b.now()}
+				if r.Wait <= 0 {
+					r = &backends.Refusal{Verdict: backends.IsDone, Tick: c.held}
 				}
-				wantVerdict(t, b.run(), c.want)
-				if b.over != c.ends {
-					t.Errorf("ended at %v, want %v", b.over, c.ends)
-				}
-			})
+				return backends.Grant{}, r
+			}
+			wantVerdict(t, b.run(), c.want)
+			if b.over != c.ends {
+				t.Errorf("ended at %v, want %v", b.over, c.ends)
+			}
 		})
 	}
 }
@@ -144,8 +137,7 @@ func TestTokenGrowsPastThatOfTheEarlierTick(t *testing.T) {
 		b.unfinished()
 		b.duration = time.Second
 		b.request.Floor = 5
-		result := b.run()
-		wantEnding(t, result, Ran)
+		result := b.comesTo(Ran)
 		if first := result.Before[0].Grant.Token; b.claims[0].Floor != 5 || b.claims[1].Floor != first {
 			t.Errorf("claimed with floors %d and %d, want 5 and %d", b.claims[0].Floor, b.claims[1].Floor, first)
 		}
@@ -211,25 +203,20 @@ func TestEarlierTickThatEndsOtherwiseIsTheResult(t *testing.T) {
 		"its guardian dies":             {func(b *bed) { b.loseGuardian(time.Second) }, TreeLost},
 		"its end is not recorded":       {func(b *bed) { b.duration, b.finish = time.Second, silent }, Unrecorded},
 	} {
-		t.Run(name, func(t *testing.T) {
-			virtual(t, func(t *testing.T, b *bed) {
-				earlier := b.unfinished()
-				c.prepare(b)
-				result := b.run()
-				wantEnding(t, result, c.want)
-				if b.counts["claim"] != 1 || result.Grant.Tick != earlier || len(result.Before) != 0 {
-					t.Errorf("%q, %+v", b.log, result)
-				}
-			})
+		virtualRun(t, name, func(t *testing.T, b *bed) {
+			earlier := b.unfinished()
+			c.prepare(b)
+			result := b.comesTo(c.want)
+			if b.counts["claim"] != 1 || result.Grant.Tick != earlier || len(result.Before) != 0 {
+				t.Errorf("%q, %+v", b.log, result)
+			}
 		})
 	}
-	t.Run("but not when the timeout ended it", func(t *testing.T) {
-		virtual(t, func(t *testing.T, b *bed) {
-			b.unfinished()
-			b.request.Timeout = time.Second
-			b.ends(TimedOut, "0s claim", "0s start", "1s terminated", "1s finish failed 143",
-				"1s claim", "1s start", "2s terminated", "2s finish failed 143")
-		})
+	virtualRun(t, "but not when the timeout ended it", func(t *testing.T, b *bed) {
+		b.unfinished()
+		b.request.Timeout = time.Second
+		b.ends(TimedOut, "0s claim", "0s start", "1s terminated", "1s finish failed 143",
+			"1s claim", "1s start", "2s terminated", "2s finish failed 143")
 	})
 }
 
@@ -246,33 +233,31 @@ func TestProofThatTheRecordedScheduleIsOutOfUse(t *testing.T) {
 		"does not exist":      {true, false, 0, Refused, []string{"0s claim"}},
 		"is nobody's to give": {false, false, 0, Refused, []string{"0s claim"}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			virtual(t, func(t *testing.T, b *bed) {
-				b.unfinished()
-				b.store.Change("job", func(r *backends.Record) {
-					*r = backends.Record{
-						Job: r.Job, Schedule: backends.Schedule{Fingerprint: "new"}, Former: []backends.Schedule{{Fingerprint: "old"}},
-						Tick: backends.Occurrence{Tick: time.Now().Unix() - 3600, State: backends.Done},
-					}
-				})
-				b.request.Trigger.Schedule, b.duration = backends.Schedule{Fingerprint: "old"}, time.Second
-				asked := 0
-				if c.asks {
-					b.request.FindUnclaimed = func(r backends.Refusal) (backends.Unclaimed, bool) {
-						if asked++; r.Verdict != backends.Outdated {
-							t.Errorf("asked about %v", r)
-						}
-						return backends.Unclaimed{Fingerprint: "new", Instant: time.Now().Add(-c.age).Unix()}, c.found
-					}
-				}
-				result := b.ends(c.want, c.log...)
-				if result.Ending == Refused && result.Refusal.Verdict != backends.Outdated || c.asks && asked != 1 {
-					t.Errorf("asked %d times, refused: %v", asked, result.Refusal)
-				}
-				if result.Ending == Ran && len(b.toldAs(EventNoted)) != 1 {
-					t.Errorf("told %v", b.told)
+		virtualRun(t, name, func(t *testing.T, b *bed) {
+			b.unfinished()
+			b.store.Change("job", func(r *backends.Record) {
+				*r = backends.Record{
+					Job: r.Job, Schedule: backends.Schedule{Fingerprint: "new"}, Former: []backends.Schedule{{Fingerprint: "old"}},
+					Tick: backends.Occurrence{Tick: time.Now().Unix() - 3600, State: backends.Done},
 				}
 			})
+			b.request.Trigger.Schedule, b.duration = backends.Schedule{Fingerprint: "old"}, time.Second
+			asked := 0
+			if c.asks {
+				b.request.FindUnclaimed = func(r backends.Refusal) (backends.Unclaimed, bool) {
+					if asked++; r.Verdict != backends.Outdated {
+						t.Errorf("asked about %v", r)
+					}
+					return backends.Unclaimed{Fingerprint: "new", Instant: time.Now().Add(-c.age).Unix()}, c.found
+				}
+			}
+			result := b.ends(c.want, c.log...)
+			if result.Ending == Refused && result.Refusal.Verdict != backends.Outdated || c.asks && asked != 1 {
+				t.Errorf("asked %d times, refused: %v", asked, result.Refusal)
+			}
+			if result.Ending == Ran && len(b.toldAs(EventNoted)) != 1 {
+				t.Errorf("told %v", b.told)
+			}
 		})
 	}
 }

@@ -65,12 +65,10 @@ func TestTimeoutIsOfEachTry(t *testing.T) {
 			t.Errorf("told %v", b.told)
 		}
 	})
-	t.Run("and a try in time makes up for it", func(t *testing.T) {
-		virtual(t, func(t *testing.T, b *bed) {
-			b.request.Retries, b.request.Timeout = 1, 2*time.Second
-			b.each = func(n int) { b.duration = time.Duration(3-n) * 1500 * time.Millisecond }
-			b.ends(Ran, "0s claim", "0s start", "2s terminated", "2s start", "3.5s finish done 0")
-		})
+	virtualRun(t, "and a try in time makes up for it", func(t *testing.T, b *bed) {
+		b.request.Retries, b.request.Timeout = 1, 2*time.Second
+		b.each = func(n int) { b.duration = time.Duration(3-n) * 1500 * time.Millisecond }
+		b.ends(Ran, "0s claim", "0s start", "2s terminated", "2s start", "3.5s finish done 0")
 	})
 }
 
@@ -124,18 +122,16 @@ func TestRunThatWasEndedIsNotTriedAgain(t *testing.T) {
 			b.ignores, b.request.Timeout, b.request.KillAfter = true, 4*time.Second, 2*time.Second
 		}, TimedOut},
 	} {
-		t.Run(name, func(t *testing.T) {
-			virtual(t, func(t *testing.T, b *bed) {
-				b.request.Retries = 9
-				if strings.HasSuffix(name, "in the pause") {
-					b.request.RetryDelay = time.Minute
-				}
-				c.prepare(b)
-				wantEnding(t, b.run(), c.want)
-				if n := b.starts(); n != 1 {
-					t.Errorf("%d starts: %q", n, b.log)
-				}
-			})
+		virtualRun(t, name, func(t *testing.T, b *bed) {
+			b.request.Retries = 9
+			if strings.HasSuffix(name, "in the pause") {
+				b.request.RetryDelay = time.Minute
+			}
+			c.prepare(b)
+			wantEnding(t, b.run(), c.want)
+			if n := b.starts(); n != 1 {
+				t.Errorf("%d starts: %q", n, b.log)
+			}
 		})
 	}
 }
@@ -149,16 +145,14 @@ func TestLossInThePause(t *testing.T) {
 		"for want of renewal":  {func(b *bed) { b.renewal = func(int) answer { return answer{err: errRefused} } }, 11 * time.Second},
 		"in a machine's sleep": {func(b *bed) { time.AfterFunc(2*time.Second, func() { b.clock.suspend(time.Minute) }) }, 62 * time.Second},
 	} {
-		t.Run(name, func(t *testing.T) {
-			virtual(t, func(t *testing.T, b *bed) {
-				b.request.Retries, b.request.RetryDelay = 1, 30*time.Second
-				b.fails(time.Second, 3)
-				c.prepare(b)
-				wantEnding(t, b.run(), LeaseLost)
-				if last := b.log[len(b.log)-1]; last != fmt.Sprintf("%v finish lost 3", c.at) || b.starts() != 1 {
-					t.Errorf("ended with %q: %q", last, b.log)
-				}
-			})
+		virtualRun(t, name, func(t *testing.T, b *bed) {
+			b.request.Retries, b.request.RetryDelay = 1, 30*time.Second
+			b.fails(time.Second, 3)
+			c.prepare(b)
+			wantEnding(t, b.run(), LeaseLost)
+			if last := b.log[len(b.log)-1]; last != fmt.Sprintf("%v finish lost 3", c.at) || b.starts() != 1 {
+				t.Errorf("ended with %q: %q", last, b.log)
+			}
 		})
 	}
 }
@@ -184,18 +178,15 @@ func TestNextTryNeedsAFreshLease(t *testing.T) {
 
 func TestSignalInThePause(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT} {
-		t.Run("ends the run as if the next try had died of "+sig.String(), func(t *testing.T) {
-			virtual(t, func(t *testing.T, b *bed) {
-				b.request.Retries, b.request.RetryDelay = 1, time.Minute
-				b.fails(time.Second, 3)
-				time.AfterFunc(2*time.Second, func() { b.signals <- syscall.SIGUSR1; b.signals <- sig })
-				result := b.run()
-				wantEnding(t, result, Ran)
-				if result.Signal != sig || result.Status.Signal != sig {
-					t.Errorf("signal %v, status %v", result.Signal, result.Status)
-				}
-				b.expect("0s claim", "0s start", fmt.Sprintf("2s finish stopped %d", 128+int(sig)))
-			})
+		virtualRun(t, "ends the run as if the next try had died of "+sig.String(), func(t *testing.T, b *bed) {
+			b.request.Retries, b.request.RetryDelay = 1, time.Minute
+			b.fails(time.Second, 3)
+			time.AfterFunc(2*time.Second, func() { b.signals <- syscall.SIGUSR1; b.signals <- sig })
+			result := b.comesTo(Ran)
+			if result.Signal != sig || result.Status.Signal != sig {
+				t.Errorf("signal %v, status %v", result.Signal, result.Status)
+			}
+			b.expect("0s claim", "0s start", fmt.Sprintf("2s finish stopped %d", 128+int(sig)))
 		})
 	}
 	t.Run("is not lost at its end", func(t *testing.T) {
@@ -217,13 +208,11 @@ func TestSignalInThePause(t *testing.T) {
 			})
 		}
 	})
-	t.Run("that is for the command alone does not end it", func(t *testing.T) {
-		virtual(t, func(t *testing.T, b *bed) {
-			b.request.Retries, b.request.RetryDelay = 1, 2*time.Second
-			b.fails(time.Second, 3, 0)
-			time.AfterFunc(2*time.Second, func() { b.signals <- syscall.SIGUSR1 })
-			b.ends(Ran, "0s claim", "0s start", "3s start", "4s finish done 0")
-		})
+	virtualRun(t, "that is for the command alone does not end it", func(t *testing.T, b *bed) {
+		b.request.Retries, b.request.RetryDelay = 1, 2*time.Second
+		b.fails(time.Second, 3, 0)
+		time.AfterFunc(2*time.Second, func() { b.signals <- syscall.SIGUSR1 })
+		b.ends(Ran, "0s claim", "0s start", "3s start", "4s finish done 0")
 	})
 }
 
@@ -239,36 +228,31 @@ func TestTryThatCannotBeStartedIsAnOutcome(t *testing.T) {
 		fmt.Errorf("start: %w", coded(127)): "1s finish failed 127",
 		errors.New("no memory"):             "1s finish failed 126",
 	} {
-		t.Run(want, func(t *testing.T) {
-			virtual(t, func(t *testing.T, b *bed) {
-				b.request.Retries, b.request.Trigger = 3, backends.Trigger{Tick: 1000}
-				b.each = func(n int) {
-					b.duration, b.code = time.Second, 3
-					if n == 2 {
-						b.startErr = err
-					}
-				}
-				result := b.run()
-				wantEnding(t, result, StartFailed)
-				if !errors.Is(result.Err, err) || !result.Status.Known {
-					t.Errorf("error %v, status %v", result.Err, result.Status)
-				}
-				b.expect("0s claim", "0s start", want)
-			})
-		})
-	}
-	t.Run("unless the lease was too old for it", func(t *testing.T) {
-		virtual(t, func(t *testing.T, b *bed) {
-			b.request.Retries = 3
+		virtualRun(t, want, func(t *testing.T, b *bed) {
+			b.request.Retries, b.request.Trigger = 3, backends.Trigger{Tick: 1000}
 			b.each = func(n int) {
 				b.duration, b.code = time.Second, 3
 				if n == 2 {
-					b.clock.suspend(12 * time.Second)
-					b.startErr = errors.New("too late")
+					b.startErr = err
 				}
 			}
-			b.ends(LeaseLost, "0s claim", "0s start", "13s finish lost 3")
+			result := b.comesTo(StartFailed)
+			if !errors.Is(result.Err, err) || !result.Status.Known {
+				t.Errorf("error %v, status %v", result.Err, result.Status)
+			}
+			b.expect("0s claim", "0s start", want)
 		})
+	}
+	virtualRun(t, "unless the lease was too old for it", func(t *testing.T, b *bed) {
+		b.request.Retries = 3
+		b.each = func(n int) {
+			b.duration, b.code = time.Second, 3
+			if n == 2 {
+				b.clock.suspend(12 * time.Second)
+				b.startErr = errors.New("too late")
+			}
+		}
+		b.ends(LeaseLost, "0s claim", "0s start", "13s finish lost 3")
 	})
 }
 

@@ -52,56 +52,46 @@ func TestHolderWatchesItsLease(t *testing.T) {
 	start := func(b *bed) {
 		b.watches, b.news = true, make(chan backends.News, 1)
 	}
-	t.Run("and is killed as soon as it is gone", func(t *testing.T) {
-		virtual(t, func(t *testing.T, b *bed) {
-			start(b)
-			time.AfterFunc(7*time.Second, func() {
-				b.mu.Lock()
-				b.lease = ""
-				b.mu.Unlock()
-				b.news <- backends.News{Look: true}
-			})
-			b.ends(LeaseLost, "0s claim", "0s start", "5s renew", "5s extend to 19.7s", "7s renew", "7s KILL at once", "7s finish lost 137")
-		})
-	})
-	t.Run("from its first second on, and renews for no other news", func(t *testing.T) {
-		virtual(t, func(t *testing.T, b *bed) {
-			start(b)
-			b.duration = 4 * time.Second
+	virtualRun(t, "and is killed as soon as it is gone", func(t *testing.T, b *bed) {
+		start(b)
+		time.AfterFunc(7*time.Second, func() {
+			b.mu.Lock()
+			b.lease = ""
+			b.mu.Unlock()
 			b.news <- backends.News{Look: true}
-			time.AfterFunc(3*time.Second, func() { b.news <- backends.News{Seen: backends.LastSeen{Token: 7, Beat: 2}} })
-			b.ends(Ran, "0s claim", "0s start", "1s renew", "1s extend to 15.7s", "4s finish done 0")
 		})
+		b.ends(LeaseLost, "0s claim", "0s start", "5s renew", "5s extend to 19.7s", "7s renew", "7s KILL at once", "7s finish lost 137")
 	})
-	t.Run("and asks again when a renewal was under way", func(t *testing.T) {
-		virtual(t, func(t *testing.T, b *bed) {
-			start(b)
-			b.duration = 9 * time.Second
-			b.renewal = func(n int) answer {
-				if n == 1 {
-					return answer{back: time.Second}
-				}
-				return answer{}
+	virtualRun(t, "from its first second on, and renews for no other news", func(t *testing.T, b *bed) {
+		start(b)
+		b.duration = 4 * time.Second
+		b.news <- backends.News{Look: true}
+		time.AfterFunc(3*time.Second, func() { b.news <- backends.News{Seen: backends.LastSeen{Token: 7, Beat: 2}} })
+		b.ends(Ran, "0s claim", "0s start", "1s renew", "1s extend to 15.7s", "4s finish done 0")
+	})
+	virtualRun(t, "and asks again when a renewal was under way", func(t *testing.T, b *bed) {
+		start(b)
+		b.duration = 9 * time.Second
+		b.renewal = func(n int) answer {
+			if n == 1 {
+				return answer{back: time.Second}
 			}
-			time.AfterFunc(5500*time.Millisecond, func() { b.news <- backends.News{Look: true} })
-			b.ends(Ran, "0s claim", "0s start", "5s renew", "6s extend to 19.7s", "6s renew", "6s extend to 20.7s", "9s finish done 0")
-		})
+			return answer{}
+		}
+		time.AfterFunc(5500*time.Millisecond, func() { b.news <- backends.News{Look: true} })
+		b.ends(Ran, "0s claim", "0s start", "5s renew", "6s extend to 19.7s", "6s renew", "6s extend to 20.7s", "9s finish done 0")
 	})
-	t.Run("but not more often than is good for the store", func(t *testing.T) {
-		virtual(t, func(t *testing.T, b *bed) {
-			start(b)
-			b.duration = 4 * time.Second
-			time.AfterFunc(3*time.Second, func() { b.news <- backends.News{Look: true} })
-			time.AfterFunc(3*time.Second+10*time.Millisecond, func() { b.news <- backends.News{Look: true} })
-			b.ends(Ran, "0s claim", "0s start", "3s renew", "3s extend to 17.7s", "3.1s renew", "3.1s extend to 17.8s", "4s finish done 0")
-		})
+	virtualRun(t, "but not more often than is good for the store", func(t *testing.T, b *bed) {
+		start(b)
+		b.duration = 4 * time.Second
+		time.AfterFunc(3*time.Second, func() { b.news <- backends.News{Look: true} })
+		time.AfterFunc(3*time.Second+10*time.Millisecond, func() { b.news <- backends.News{Look: true} })
+		b.ends(Ran, "0s claim", "0s start", "3s renew", "3s extend to 17.7s", "3.1s renew", "3.1s extend to 17.8s", "4s finish done 0")
 	})
-	t.Run("and does without where the watch breaks", func(t *testing.T) {
-		virtual(t, func(t *testing.T, b *bed) {
-			b.watches, b.duration = true, 12*time.Second // there is no watch
-			b.ends(Ran, "0s claim", "0s start",
-				"5s renew", "5s extend to 19.7s", "10s renew", "10s extend to 24.7s", "12s finish done 0")
-		})
+	virtualRun(t, "and does without where the watch breaks", func(t *testing.T, b *bed) {
+		b.watches, b.duration = true, 12*time.Second // there is no watch
+		b.ends(Ran, "0s claim", "0s start",
+			"5s renew", "5s extend to 19.7s", "10s renew", "10s extend to 24.7s", "12s finish done 0")
 	})
 }
 

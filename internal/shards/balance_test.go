@@ -60,7 +60,7 @@ func TestAHundredHostsAtOnce(t *testing.T) {
 		took := f.settle(5 * ttl)
 		requests := 0
 		for _, h := range f.nodes {
-			requests += h.requests
+			requests += h.asked()
 		}
 		t.Logf("%d hosts, %d shards: %v, %d requests", hosts, f.shards, took, requests)
 		if f.moves > 0 || took > ttl {
@@ -106,10 +106,7 @@ func TestHostsThatComeToAQuarantine(t *testing.T) {
 			f.join(nodeName(i))
 		}
 		time.Sleep(8 * ttl)
-		a.mu.Lock()
-		requests := a.requests
-		a.mu.Unlock()
-		if requests > lookers+14 {
+		if requests := a.asked(); requests > lookers+14 {
 			t.Errorf("%d requests", requests)
 		}
 		f.settle(3 * ttl)

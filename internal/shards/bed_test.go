@@ -104,7 +104,7 @@ func (h *host) reach(ctx context.Context, request, job string) error {
 func (b *bed) tick(n int) int64 { return b.began.Unix() + int64(n)*60 }
 
 // work works through a tick that is divided into n shards. Each command takes so long.
-func (h *host) work(n int, takes time.Duration, with func(*Tick, *runner.Request)) Outcome {
+func (h *host) work(n int, takes time.Duration, with func(*Tick)) Outcome {
 	timeline, err := runner.NewTimeline(ttl, -1)
 	if err != nil {
 		h.t.Error(err)
@@ -122,7 +122,7 @@ func (h *host) work(n int, takes time.Duration, with func(*Tick, *runner.Request
 		Warn:    func(_, text, _ string) { h.mu.Lock(); h.warned = text; h.mu.Unlock() },
 	}
 	if with != nil {
-		with(t, &request)
+		with(t)
 	}
 	t.Run = func(ctx context.Context, s Shard) runner.Result {
 		one := request
@@ -146,7 +146,7 @@ func (h *host) work(n int, takes time.Duration, with func(*Tick, *runner.Request
 }
 
 // rerun runs what a dead host left again, and waits until all is over.
-func rerun(t *Tick, _ *runner.Request) { t.Trigger.OnLost, t.Wait = backends.Rerun, runner.Forever }
+func rerun(t *Tick) { t.Trigger.OnLost, t.Wait = backends.Rerun, runner.Forever }
 
 // newTree makes a command that ends by itself after a while, and at once when it is told to. It checks what this package promises:
 // nobody else runs the shard, the tick has one number of shards, and the token is greater than all before.

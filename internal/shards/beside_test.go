@@ -207,28 +207,17 @@ func TestLooksBesideOnASlowStore(t *testing.T) {
 		f.mem.Proof = backends.ByBeat
 		all := []*node{f.join("a"), f.join("b")}
 		f.settle(30 * ttl)
-		requests := func(takes time.Duration) (sum int) {
-			f.mu.Lock()
-			f.takes = takes
-			f.mu.Unlock()
-			for _, h := range all {
-				h.mu.Lock()
-				sum -= h.requests
-				h.mu.Unlock()
-			}
+		requests := func(takes time.Duration) int {
+			f.serves(takes)
+			_, _ = all[0].asked(), all[1].asked()
 			time.Sleep(10 * ttl)
-			for _, h := range all {
-				h.mu.Lock()
-				sum += h.requests
-				h.mu.Unlock()
-			}
-			return sum
+			return all[0].asked() + all[1].asked()
 		}
 		quick, slow := requests(0), requests(10*time.Millisecond)
 		if slow > quick*4/5 {
 			t.Errorf("%d requests, and %d where each takes a while", quick, slow)
 		}
-		f.takes = 0
+		f.serves(0)
 	})
 }
 
@@ -243,9 +232,7 @@ func TestAStoreThatGetsSlow(t *testing.T) {
 		}
 		f.settle(5 * ttl)
 		const atRest = (shards + 4*hosts) * 3 // requests in a TTL
-		f.mu.Lock()
-		f.takes = ttl * 3 / (atRest * 4)
-		f.mu.Unlock()
+		f.serves(ttl * 3 / (atRest * 4))
 		most := shards + shards/10
 		for k := range 20 {
 			time.Sleep(ttl)
@@ -258,9 +245,7 @@ func TestAStoreThatGetsSlow(t *testing.T) {
 			}
 			f.mu.Unlock()
 		}
-		f.mu.Lock()
-		f.takes = 0
-		f.mu.Unlock()
+		f.serves(0)
 	})
 }
 
@@ -275,10 +260,8 @@ func TestAHostThatDiesWhileTheStoreHangs(t *testing.T) {
 		}
 		f.settle(10 * ttl)
 		for i, h := range all {
-			h.mu.Lock()
 			end := time.Now().Add(ttl / 2)
-			h.stuck = func(request, _ string) bool { return i > 0 && request == "look" && time.Now().Before(end) }
-			h.mu.Unlock()
+			h.sticks(func(request, _ string) bool { return i > 0 && request == "look" && time.Now().Before(end) })
 		}
 		time.Sleep(ttl / 2)
 		if d := f.dies(all[0], 6); d.runs > 2*ttl {

@@ -181,6 +181,29 @@ func (h *node) reach(ctx context.Context, request, job string) error {
 	return nil
 }
 
+// sticks says of which requests there never is an answer, from now on.
+func (h *node) sticks(at func(request, job string) bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.stuck = at
+}
+
+// asked returns how many requests were made since it was called last.
+func (h *node) asked() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	n := h.requests
+	h.requests = 0
+	return n
+}
+
+// serves says how long the store takes for a request, from now on.
+func (f *fleet) serves(takes time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.takes = takes
+}
+
 // queue waits until the store has served all requests before this one. One that nobody waits for any more is served all the same.
 func (f *fleet) queue(ctx context.Context) {
 	f.mu.Lock()

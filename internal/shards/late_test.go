@@ -15,13 +15,13 @@ import (
 func TestTheEarlierTickGetsTooLateWhileItIsFinished(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		a, c := b.host("a"), b.host("b")
-		with := func(t *Tick, _ *runner.Request) {
+		with := func(t *Tick) {
 			t.Trigger.OnLost, t.Trigger.StartDeadline = backends.Rerun, 90*time.Second
 		}
 		go func() { time.Sleep(70 * time.Second); a.Die() }()
 		a.work(5, 50*time.Second, with)
-		o := c.work(5, 8*time.Second, func(t *Tick, r *runner.Request) {
-			with(t, r)
+		o := c.work(5, 8*time.Second, func(t *Tick) {
+			with(t)
 			t.Trigger.Tick = b.tick(1)
 		})
 		if !o.IsDone() || len(o.Before) != 1 || !strings.HasSuffix(c.warned, "was left with 3 of 5 shards done") {
@@ -33,7 +33,7 @@ func TestTheEarlierTickGetsTooLateWhileItIsFinished(t *testing.T) {
 // A shard that was done as one of five is not done as one of three.
 func TestDoneAsOneOfAnotherNumber(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
-		once := func(t *Tick, _ *runner.Request) { t.Trigger.Tick, t.Trigger.Once = 0, "k" }
+		once := func(t *Tick) { t.Trigger.Tick, t.Trigger.Once = 0, "k" }
 		b.host("a").work(5, time.Second, once)
 		seen := map[int]backends.Status{}
 		for k := range 3 {
@@ -62,7 +62,7 @@ func TestAHostThatCannotStartInTime(t *testing.T) {
 				if h == slow == (i%2 == 0) {
 					time.Sleep(time.Second)
 				}
-				return h.work(3, 3*time.Second, func(t *Tick, _ *runner.Request) { t.Wait = runner.Forever })
+				return h.work(3, 3*time.Second, func(t *Tick) { t.Wait = runner.Forever })
 			})
 			if !outs[0].IsDone() || !outs[1].IsDone() || len(slow.claims) > 4 {
 				t.Errorf("the slow host claims %q, %v: %+v", slow.claims, b.since(), outs)

@@ -56,11 +56,11 @@ func TestTheEarlierTickCannotBeFinished(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
 				a := b.host("a")
 				time.AfterFunc(30*time.Second, a.Die)
-				a.work(5, 20*time.Second, func(t *Tick, _ *runner.Request) { t.Trigger.OnLost = backends.Rerun })
+				a.work(5, 20*time.Second, func(t *Tick) { t.Trigger.OnLost = backends.Rerun })
 				time.Sleep(time.Minute)
 				c := b.host("b")
 				time.AfterFunc(30*time.Second, func() { fail(c) })
-				o := c.work(3, 20*time.Second, func(t *Tick, _ *runner.Request) {
+				o := c.work(3, 20*time.Second, func(t *Tick) {
 					t.Trigger.Tick, t.Trigger.OnLost = b.tick(1), backends.Rerun
 				})
 				if o.Stop == nil || o.Busy != nil {
@@ -91,7 +91,7 @@ func TestABrokenShardOfTheEarlierTick(t *testing.T) {
 		inBed(t, func(t *testing.T, b *bed) {
 			a := b.host("a")
 			time.AfterFunc(5*time.Second, a.Die)
-			a.work(1, time.Hour, func(t *Tick, _ *runner.Request) { t.Trigger.OnLost = backends.Rerun })
+			a.work(1, time.Hour, func(t *Tick) { t.Trigger.OnLost = backends.Rerun })
 			time.Sleep(time.Minute)
 			c := b.host("b")
 			time.AfterFunc(30*time.Second, func() {
@@ -102,7 +102,7 @@ func TestABrokenShardOfTheEarlierTick(t *testing.T) {
 				}
 				b.store.SetBreak("job#0", backends.BreakRequest{Token: s.Lease.Token})
 			})
-			o := c.work(1, time.Hour, func(t *Tick, _ *runner.Request) {
+			o := c.work(1, time.Hour, func(t *Tick) {
 				t.Trigger.Tick, t.Trigger.OnLost, t.Wait = b.tick(1), backends.Rerun, wait
 			})
 			if o.Busy != nil || o.Stop == nil || o.Stop.Ending != runner.Broken || len(b.ran) != 2 {
@@ -118,7 +118,7 @@ func TestTheNumberOfShardsChanges(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		a := b.host("a")
 		time.AfterFunc(5*time.Second, a.Die)
-		a.work(3, time.Hour, func(t *Tick, r *runner.Request) { t.Parallel = 3; rerun(t, r) })
+		a.work(3, time.Hour, func(t *Tick) { t.Parallel = 3; rerun(t) })
 		c := b.host("b")
 		time.AfterFunc(2*time.Second, func() { // while it waits for the silence of the dead
 			c.Cut(true)
@@ -126,10 +126,10 @@ func TestTheNumberOfShardsChanges(t *testing.T) {
 			b.parts = map[string]string{}
 			d := b.host("c")
 			time.AfterFunc(5*time.Second, d.Die)
-			d.work(5, time.Hour, func(t *Tick, r *runner.Request) { t.Parallel = 5; rerun(t, r) })
+			d.work(5, time.Hour, func(t *Tick) { t.Parallel = 5; rerun(t) })
 			c.Cut(false)
 		})
-		out := c.work(3, time.Second, func(t *Tick, r *runner.Request) { rerun(t, r); t.BackendWait = time.Minute })
+		out := c.work(3, time.Second, func(t *Tick) { rerun(t); t.BackendWait = time.Minute })
 		if out.Trigger.Parts != 3 || out.IsDone() || !out.Differs() || len(c.claims) > 10 {
 			t.Errorf("%+v, claimed %q", out, c.claims)
 		}
@@ -137,7 +137,7 @@ func TestTheNumberOfShardsChanges(t *testing.T) {
 }
 
 // gone has a host work through five shards of a tick or key, and die; then the record of shard 0 goes.
-func (b *bed) gone(with func(*Tick, *runner.Request), order backends.OrderKind) {
+func (b *bed) gone(with func(*Tick), order backends.OrderKind) {
 	b.t.Helper()
 	a := b.host("a")
 	time.AfterFunc(25*time.Second, a.Die)
@@ -183,7 +183,7 @@ func TestTheRecordOfTheFirstShardIsGone(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			inBed(t, func(t *testing.T, b *bed) {
-				with := func(x *Tick, _ *runner.Request) {
+				with := func(x *Tick) {
 					x.Trigger.OnLost, x.Trigger.Tick = c.policy, b.tick(0)
 					if c.key {
 						x.Trigger.Tick, x.Trigger.Once = 0, "k"
@@ -212,10 +212,8 @@ func TestTheRecordOfTheFirstShardIsGone(t *testing.T) {
 // The tick whose first record is gone comes before the next one, and only what is left of it is run.
 func TestTheRecordOfTheFirstShardIsGoneFromTheEarlierTick(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
-		b.gone(func(t *Tick, _ *runner.Request) { t.Trigger.OnLost = backends.Rerun }, "")
-		o := b.host("b").work(3, time.Second, func(t *Tick, _ *runner.Request) {
-			t.Trigger.Tick, t.Trigger.OnLost = b.tick(1), backends.Rerun
-		})
+		b.gone(func(t *Tick) { t.Trigger.OnLost = backends.Rerun }, "")
+		o := b.host("b").work(3, time.Second, func(t *Tick) { t.Trigger.Tick, t.Trigger.OnLost = b.tick(1), backends.Rerun })
 		if !o.IsDone() || len(o.Before) != 1 || o.Before[0].Done != 4 || o.Before[0].Ended[backends.Lost] != 1 {
 			t.Errorf("%+v, ran %q", o, b.ran)
 		}
@@ -233,7 +231,7 @@ func TestTheRecordOfTheFirstShardIsLostMeanwhile(t *testing.T) {
 			if h == c {
 				time.Sleep(5 * time.Second)
 			}
-			return h.work(2, 10*time.Second, func(t *Tick, _ *runner.Request) { t.Wait = runner.Forever })
+			return h.work(2, 10*time.Second, func(t *Tick) { t.Wait = runner.Forever })
 		})
 		if o := outs[2]; len(b.ran) != 2 || o.Done != 1 || o.Ended[backends.Lost] != 1 {
 			t.Errorf("ran %q, %+v", b.ran, o)
@@ -259,7 +257,7 @@ func (l *late) Inspect(ctx context.Context, job string) (backends.Status, error)
 // Somebody begins the tick after this host has looked at shard 0, and before it looks at the others.
 func TestATickIsBegunBetweenTwoLooks(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
-		o := b.host("a").work(3, time.Second, func(t *Tick, _ *runner.Request) {
+		o := b.host("a").work(3, time.Second, func(t *Tick) {
 			t.Store = &late{t.Store, func() { b.host("b").work(3, time.Second, nil) }}
 		})
 		if !o.IsDone() {

@@ -19,9 +19,7 @@ func TestARequestThatHangs(t *testing.T) {
 	inFleet(t, 3, func(t *testing.T, f *fleet) {
 		a := f.join("a", func(h *node) { h.stuck = func(string, string) bool { return true } })
 		time.Sleep(ttl / 2)
-		a.mu.Lock()
-		a.stuck = nil
-		a.mu.Unlock()
+		a.sticks(nil)
 		f.settle(3 * ttl)
 	})
 }
@@ -36,9 +34,7 @@ func TestLeavingWhileClaimsHang(t *testing.T) {
 			}
 			a := f.join("a")
 			time.Sleep(ttl / 2)
-			a.mu.Lock()
-			a.stuck = func(request, _ string) bool { return request == "acquire" || request == "abandon" }
-			a.mu.Unlock()
+			a.sticks(func(request, _ string) bool { return request == "acquire" || request == "abandon" })
 			time.Sleep(ttl) // the other places are free now, and it tries to move there
 			a.leave()
 			a.ended(ttl)
@@ -250,11 +246,9 @@ func TestAShardThatIsKeptForAnotherHost(t *testing.T) {
 		}
 		a := f.join("a")
 		time.Sleep(20 * ttl)
-		a.mu.Lock()
-		if a.requests > 450 || f.running(1) != "a" {
-			t.Errorf("%d requests", a.requests)
+		if n := a.asked(); n > 450 || f.running(1) != "a" {
+			t.Errorf("%d requests", n)
 		}
-		a.mu.Unlock()
 		time.Sleep(time.Hour)
 		if f.running(0) != "a" {
 			t.Error("nobody runs it after its time")

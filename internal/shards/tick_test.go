@@ -45,7 +45,7 @@ func (b *bed) share(name string) int {
 func TestHostsShareATick(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		outs := b.together(b.hosts("a", "b", "c"), func(h *host) Outcome {
-			return h.work(12, 10*time.Second, func(t *Tick, _ *runner.Request) { t.Wait = runner.Forever })
+			return h.work(12, 10*time.Second, func(t *Tick) { t.Wait = runner.Forever })
 		})
 		for _, o := range outs {
 			if !o.IsDone() || !o.IsOver() || o.Done != 12 || o.Bad != nil || o.Stop != nil {
@@ -90,7 +90,7 @@ func TestAHostDiesThatRanManyShards(t *testing.T) {
 		b.store.Proof = backends.ByBeat
 		a := b.host("a")
 		time.AfterFunc(10*time.Second, a.Die)
-		a.work(8, time.Hour, func(t *Tick, r *runner.Request) { rerun(t, r); t.Parallel = 8 })
+		a.work(8, time.Hour, func(t *Tick) { rerun(t); t.Parallel = 8 })
 		died := b.since()
 		if o := b.host("b").work(8, time.Second, rerun); !o.IsDone() || b.since()-died > 3*ttl+8*time.Second {
 			t.Errorf("%+v, %v after the death", o, b.since()-died)
@@ -134,7 +134,7 @@ func TestATickThatIsTooLate(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
 		time.Sleep(time.Minute)
 		a := b.host("a")
-		o := a.work(100, time.Second, func(t *Tick, _ *runner.Request) { t.Trigger.StartDeadline = time.Second })
+		o := a.work(100, time.Second, func(t *Tick) { t.Trigger.StartDeadline = time.Second })
 		if o.Stop == nil || o.Stop.Refusal == nil || o.Stop.Refusal.Verdict != backends.Late || len(a.claims) != 1 {
 			t.Errorf("%+v, claimed %q", o, a.claims)
 		}
@@ -152,7 +152,7 @@ func TestTheNextTickWaitsForAnEarlierOne(t *testing.T) {
 			done := make(chan Outcome)
 			go func() { done <- b.host("a").work(6, 20*time.Second, nil) }()
 			time.Sleep(time.Minute)
-			o := b.host("b").work(6, time.Second, func(t *Tick, _ *runner.Request) { t.Trigger.Tick, t.Wait = b.tick(1), wait })
+			o := b.host("b").work(6, time.Second, func(t *Tick) { t.Trigger.Tick, t.Wait = b.tick(1), wait })
 			switch {
 			case wait == 0 && (o.Busy == nil || o.Busy.Verdict != backends.Held || o.Busy.Holder.Host != "a"):
 				t.Errorf("%+v", o)
@@ -172,12 +172,10 @@ func TestATickThatNobodyFinished(t *testing.T) {
 		inBed(t, func(t *testing.T, b *bed) {
 			a := b.host("a")
 			time.AfterFunc(30*time.Second, a.Die)
-			a.work(5, 20*time.Second, func(t *Tick, _ *runner.Request) { t.Trigger.OnLost = policy })
+			a.work(5, 20*time.Second, func(t *Tick) { t.Trigger.OnLost = policy })
 			time.Sleep(time.Minute)
 			c := b.host("b")
-			o := c.work(3, time.Second, func(t *Tick, _ *runner.Request) {
-				t.Trigger.Tick, t.Trigger.OnLost = b.tick(1), policy
-			})
+			o := c.work(3, time.Second, func(t *Tick) { t.Trigger.Tick, t.Trigger.OnLost = b.tick(1), policy })
 			if !o.IsDone() || o.Trigger.Parts != 3 {
 				t.Errorf("%+v", o)
 			}
@@ -197,8 +195,8 @@ func TestATickThatNobodyFinished(t *testing.T) {
 // Keys have no order, and another key's run is only in the way of its shard.
 func TestKeys(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
-		key := func(key string, wait time.Duration) func(*Tick, *runner.Request) {
-			return func(t *Tick, _ *runner.Request) { t.Trigger.Tick, t.Trigger.Once, t.Wait = 0, key, wait }
+		key := func(key string, wait time.Duration) func(*Tick) {
+			return func(t *Tick) { t.Trigger.Tick, t.Trigger.Once, t.Wait = 0, key, wait }
 		}
 		done := make(chan Outcome)
 		go func() { done <- b.host("a").work(3, 10*time.Second, key("one", 0)) }()
@@ -240,7 +238,7 @@ func TestABrokenShardThatIsShort(t *testing.T) {
 // A host that stands by looks at what others run now and then, and is there when one of them dies.
 func TestAtRest(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
-		go b.host("a").work(8, time.Hour, func(t *Tick, r *runner.Request) { t.Parallel = 8; rerun(t, r) })
+		go b.host("a").work(8, time.Hour, func(t *Tick) { t.Parallel = 8; rerun(t) })
 		time.Sleep(time.Second)
 		c := b.host("b")
 		go c.work(8, time.Second, rerun)

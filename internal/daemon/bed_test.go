@@ -55,6 +55,12 @@ func inBed(t *testing.T, test func(t *testing.T, b *bed)) {
 	})
 }
 
+// inBedRun runs one of several tests in virtual time.
+func inBedRun(t *testing.T, name string, test func(t *testing.T, b *bed)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { inBed(t, test) })
+}
+
 // host is one daemon.
 type host struct {
 	*Daemon

@@ -74,28 +74,26 @@ func TestOverlap(t *testing.T) {
 		jobfile.Wait:    minutes(1, 8),
 		jobfile.Replace: minutes(1, 8),
 	} {
-		t.Run(string(overlap), func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				b.takes = lasting(150 * time.Second)
-				j := newJob(t, "j", "1-8 0 * * *", func(j *jobfile.Job) { j.Overlap = overlap })
-				hosts := []*host{b.host("a", j), b.host("b", j)}
-				time.Sleep(23 * time.Hour)
-				b.end(hosts...)
-				wantRuns(t, b, "j", want)
-				status, err := b.mem.Inspect(t.Context(), "j")
-				if err != nil {
-					t.Fatal(err)
+		inBedRun(t, string(overlap), func(t *testing.T, b *bed) {
+			b.takes = lasting(150 * time.Second)
+			j := newJob(t, "j", "1-8 0 * * *", func(j *jobfile.Job) { j.Overlap = overlap })
+			hosts := []*host{b.host("a", j), b.host("b", j)}
+			time.Sleep(23 * time.Hour)
+			b.end(hosts...)
+			wantRuns(t, b, "j", want)
+			status, err := b.mem.Inspect(t.Context(), "j")
+			if err != nil {
+				t.Fatal(err)
+			}
+			replaced := 0
+			for _, run := range status.Record.Runs {
+				if run.State == backends.Stopped {
+					replaced++
 				}
-				replaced := 0
-				for _, run := range status.Record.Runs {
-					if run.State == backends.Stopped {
-						replaced++
-					}
-				}
-				if want := map[jobfile.Overlap]int{jobfile.Replace: 7}[overlap]; replaced != want {
-					t.Errorf("%d runs were stopped, want %d", replaced, want)
-				}
-			})
+			}
+			if want := map[jobfile.Overlap]int{jobfile.Replace: 7}[overlap]; replaced != want {
+				t.Errorf("%d runs were stopped, want %d", replaced, want)
+			}
 		})
 	}
 }
@@ -123,36 +121,34 @@ func TestCatchUpRunsWhatWasClaimedAndNeverStarted(t *testing.T) {
 			j.OnLost, j.Overlap = backends.Rerun, jobfile.Wait
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				j := newJob(t, "j", "0 * * * *", change)
-				j.CatchUp = 2
-				time.Sleep(60*time.Minute + time.Second)
-				claim := backends.Claim{
-					Job: "j", Holder: backends.Holder{ID: "x", Host: "elsewhere"}, TTL: 2 * time.Hour,
-					Trigger: backends.Trigger{Tick: time.Now().Unix() - 1, OnLost: j.OnLost, MaxAttempts: 3},
-				}
-				if _, err := b.mem.Acquire(t.Context(), claim); err != nil {
+		inBedRun(t, name, func(t *testing.T, b *bed) {
+			j := newJob(t, "j", "0 * * * *", change)
+			j.CatchUp = 2
+			time.Sleep(60*time.Minute + time.Second)
+			claim := backends.Claim{
+				Job: "j", Holder: backends.Holder{ID: "x", Host: "elsewhere"}, TTL: 2 * time.Hour,
+				Trigger: backends.Trigger{Tick: time.Now().Unix() - 1, OnLost: j.OnLost, MaxAttempts: 3},
+			}
+			if _, err := b.mem.Acquire(t.Context(), claim); err != nil {
+				t.Fatal(err)
+			}
+			takeBack := func() {
+				if err := b.mem.Abandon(t.Context(), claim); err != nil {
 					t.Fatal(err)
 				}
-				takeBack := func() {
-					if err := b.mem.Abandon(t.Context(), claim); err != nil {
-						t.Fatal(err)
-					}
-				}
-				if j.Overlap != jobfile.Wait {
-					takeBack()
-				}
-				time.Sleep(70 * time.Minute)
-				h := b.host("a", j)
-				if j.Overlap == jobfile.Wait {
-					time.Sleep(time.Minute)
-					takeBack()
-				}
-				time.Sleep(time.Hour)
-				b.end(h)
-				wantRuns(t, b, "j", "01:00 02:00 03:00")
-			})
+			}
+			if j.Overlap != jobfile.Wait {
+				takeBack()
+			}
+			time.Sleep(70 * time.Minute)
+			h := b.host("a", j)
+			if j.Overlap == jobfile.Wait {
+				time.Sleep(time.Minute)
+				takeBack()
+			}
+			time.Sleep(time.Hour)
+			b.end(h)
+			wantRuns(t, b, "j", "01:00 02:00 03:00")
 		})
 	}
 }

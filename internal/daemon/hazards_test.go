@@ -146,30 +146,28 @@ func TestManyJobsOutliveAnOutage(t *testing.T) {
 			}
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				var jobs []*jobfile.Job
-				for i := range 400 {
-					jobs = append(jobs, newJob(t, fmt.Sprint("j", i), "1 0 * * *", func(j *jobfile.Job) { change(i, j) }))
+		inBedRun(t, name, func(t *testing.T, b *bed) {
+			var jobs []*jobfile.Job
+			for i := range 400 {
+				jobs = append(jobs, newJob(t, fmt.Sprint("j", i), "1 0 * * *", func(j *jobfile.Job) { change(i, j) }))
+			}
+			hosts := []*host{b.host("a", jobs...), b.host("b", jobs...)}
+			for _, h := range hosts {
+				h.cut.Store(true)
+			}
+			time.Sleep(3 * time.Minute)
+			for _, h := range hosts {
+				h.cut.Store(false)
+			}
+			time.Sleep(2 * time.Minute)
+			b.end(hosts...)
+			for i, j := range jobs {
+				want := ""
+				if waits(j) {
+					want = "00:01"
 				}
-				hosts := []*host{b.host("a", jobs...), b.host("b", jobs...)}
-				for _, h := range hosts {
-					h.cut.Store(true)
-				}
-				time.Sleep(3 * time.Minute)
-				for _, h := range hosts {
-					h.cut.Store(false)
-				}
-				time.Sleep(2 * time.Minute)
-				b.end(hosts...)
-				for i, j := range jobs {
-					want := ""
-					if waits(j) {
-						want = "00:01"
-					}
-					wantRuns(t, b, fmt.Sprint("j", i), want)
-				}
-			})
+				wantRuns(t, b, fmt.Sprint("j", i), want)
+			}
 		})
 	}
 }
@@ -338,22 +336,20 @@ func TestAHostRunsAgainWhatItLost(t *testing.T) {
 // forbid: the others do not stand by for a run, unless they are to run its tick again; and then not for the next ticks.
 func TestForbidStandsByForNothingElse(t *testing.T) {
 	for policy, want := range map[backends.Policy]int{backends.Skip: 1, backends.Rerun: 0} {
-		t.Run(string(policy), func(t *testing.T) {
-			inBed(t, func(t *testing.T, b *bed) {
-				b.takes = lasting(150 * time.Second)
-				j := newJob(t, "j", "* * * * *", func(j *jobfile.Job) { j.OnLost = policy })
-				hosts := []*host{b.host("a", j), b.host("b", j)}
-				time.Sleep(90 * time.Second)
-				if got := b.outcomes("j"); got["held"] != want {
-					t.Errorf("beside the first run: %v", got)
-				}
-				time.Sleep(time.Minute)
-				if got := b.outcomes("j"); got["held"] != want+2 {
-					t.Errorf("after the second tick: %v", got)
-				}
-				b.end(hosts...)
-				wantRuns(t, b, "j", "00:01")
-			})
+		inBedRun(t, string(policy), func(t *testing.T, b *bed) {
+			b.takes = lasting(150 * time.Second)
+			j := newJob(t, "j", "* * * * *", func(j *jobfile.Job) { j.OnLost = policy })
+			hosts := []*host{b.host("a", j), b.host("b", j)}
+			time.Sleep(90 * time.Second)
+			if got := b.outcomes("j"); got["held"] != want {
+				t.Errorf("beside the first run: %v", got)
+			}
+			time.Sleep(time.Minute)
+			if got := b.outcomes("j"); got["held"] != want+2 {
+				t.Errorf("after the second tick: %v", got)
+			}
+			b.end(hosts...)
+			wantRuns(t, b, "j", "00:01")
 		})
 	}
 }

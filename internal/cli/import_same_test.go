@@ -103,7 +103,7 @@ func (m lineMaker) command(depth int) string {
 	case 7:
 		return "for i in 1 2; do " + m.command(depth-1) + "; done"
 	case 8:
-		return m.pick("sh -c ", "bash -c ", "bash -lc ", "su - app -c ", "flock -n "+lock+"-c ") + "'" + strings.ReplaceAll(m.command(depth-1), "'", `'\''`) + "'"
+		return m.pick("sh -c ", "bash -c ", "bash --noprofile -lc ", "su - app -c ", "flock -n "+lock+"-c ") + "'" + strings.ReplaceAll(m.command(depth-1), "'", `'\''`) + "'"
 	}
 	return c
 }
@@ -114,11 +114,7 @@ func (m lineMaker) crontab() string {
 	for range m.IntN(3) {
 		b.WriteString(m.pick("A=one\n", "B=\"two words\"\n", "A = 'q'\n", "MAILTO=me\n", "SHELL=/bin/bash\n", "SHELL=/bin/sh\n", "CRONLOCK_KEY=k\n", "# nightly\n", "# job: mine\n"))
 	}
-	command := m.command(m.IntN(3))
-	if !strings.HasSuffix(strings.TrimSpace(b.String()), "SHELL=/bin/bash") { // for others &> is a & and a >
-		command = strings.ReplaceAll(command, "&>", ">")
-	}
-	b.WriteString("0 2 1 1 *" + m.pick(" ", "\t", "  ") + command + m.pick("", "", "", "", " ", " # why", `%in`, `%one%two\%%`) + "\n")
+	b.WriteString("0 2 1 1 *" + m.pick(" ", "\t", "  ") + m.command(m.IntN(3)) + m.pick("", "", "", "", " ", " # why", `%in`, `%one%two\%%`) + "\n")
 	return b.String()
 }
 
@@ -126,7 +122,7 @@ func (m lineMaker) crontab() string {
 func imported(t *testing.T, text string) (after string, ok bool) {
 	t.Helper()
 	files, _ := importer.Import([]importer.Source{{Path: "crontab", Text: []byte(text)}}, importer.Options{})
-	return string(files[0].After), len(files[0].Jobs) == 1
+	return string(files[0].After), files[0].Wrapped() == 1
 }
 
 // asCron runs the one job of a crontab as cron does, in a folder of its own, and returns what was done. More than one hosts do so at once.

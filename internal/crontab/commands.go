@@ -9,16 +9,26 @@ import (
 // mostTexts bounds the texts of one line: a hostile one may hold thousands.
 const mostTexts = 100
 
+// Text is a script and the shell that is to run it.
+type Text struct{ Shell, Script string }
+
 // Texts returns a script and the texts in it that another shell is to run, as in `su app -c '…'` and `flock F bash -lc '…'`, also those
-// within these. What must not stand in a line must not stand in one of them, either.
-func Texts(script string) []string {
-	all := []string{script}
+// within these. What must not stand in a line must not stand in one of them, either. shell is that of the script; where a text names
+// none, it is that of what the text stands in.
+func Texts(shell, script string) []Text {
+	all := []Text{{shell, script}}
 	for i := 0; i < len(all); i++ {
-		tokens, _ := Tokens(all[i])
+		tokens, _ := Tokens(all[i].Script)
 		for _, words := range simple(tokens) {
+			shell := all[i].Shell
+			for _, t := range words {
+				if slices.Contains(shells, path.Base(t.Text)) {
+					shell = t.Text
+				}
+			}
 			for _, text := range forShell(words) {
-				if len(all) < mostTexts && len(text) < len(all[i]) {
-					all = append(all, text)
+				if len(all) < mostTexts && len(text) < len(all[i].Script) {
+					all = append(all, Text{shell, text})
 				}
 			}
 		}
@@ -54,8 +64,8 @@ func forShell(words []Token) (texts []string) {
 // Commands returns the simple commands of a script and of its Texts, each from its program on. Where that starts another one, as nice
 // and sudo do, the words from that on are a command of their own behind it.
 func Commands(script string) (all [][]Token) {
-	for _, text := range Texts(script) {
-		tokens, _ := Tokens(text)
+	for _, text := range Texts("", script) {
+		tokens, _ := Tokens(text.Script)
 		for _, words := range simple(tokens) {
 			all = append(all, chain(words)...)
 		}
@@ -158,12 +168,12 @@ var dockerDetaches = struct{ options, valued, verbs string }{
 	"container compose exec run up",
 }
 
-// LeavesBehind says which part of a script goes on when the script is over: it would not outlive a run, or would go on without its
-// lease; "": none does.
-func LeavesBehind(script string) string {
-	for _, text := range Texts(script) {
-		if tokens, _ := Tokens(text); inBackground(tokens) {
-			return "&"
+// LeavesBehind says which part of a script for a shell goes on when the script is over: it would not outlive a run, or would go on
+// without its lease; "": none does.
+func LeavesBehind(shell, script string) string {
+	for _, text := range Texts(shell, script) {
+		if part := inBackground(text); part != "" {
+			return part
 		}
 	}
 	for _, words := range Commands(script) {
@@ -183,7 +193,7 @@ func LeavesBehind(script string) string {
 				}
 			}
 			if rest = rest[n:]; len(rest) == 0 || !slices.Contains(strings.Fields(how.verbs), rest[0].Text) {
-				if name == "ssh" && len(rest) > 1 && LeavesBehind(rest[1].Text) != "" {
+				if name == "ssh" && len(rest) > 1 && LeavesBehind(shell, rest[1].Text) != "" {
 					return name
 				}
 				break
@@ -194,17 +204,19 @@ func LeavesBehind(script string) string {
 	return ""
 }
 
-// inBackground says whether a shell puts something into the background and does not wait for it. A word of another command is no wait,
-// and neither is that of a subshell, which has other children.
-func inBackground(tokens []Token) bool {
-	behind := false
+// inBackground is by what a shell puts something into the background for which it does not wait; "": by nothing. A word of another
+// command is no wait, and neither is that of a subshell, which has other children.
+func inBackground(text Text) (part string) {
+	tokens, _ := Tokens(text.Script)
 	for i, t := range tokens {
 		switch {
 		case t.Operator && t.Text == "&":
-			behind = true
-		case t.Text == "wait" && behind && tokens[i-1].Operator && slices.Contains([]string{"&", "&&", "||", ";", "\n"}, tokens[i-1].Text):
-			behind = false
+			part = t.Text
+		case t.Operator && strings.HasPrefix(t.Text, "&>") && !slices.Contains([]string{"bash", "zsh"}, path.Base(text.Shell)):
+			part = t.Text + " (to sh an & and a >)"
+		case t.Text == "wait" && part != "" && tokens[i-1].Operator && slices.Contains([]string{"&", "&&", "||", ";", "\n"}, tokens[i-1].Text):
+			part = ""
 		}
 	}
-	return behind
+	return part
 }

@@ -53,7 +53,12 @@ func TestLeavesBehind(t *testing.T) {
 		`mail -s "a & b" joe`:                    "",
 		`curl 'http://x/?a=1&b=2'`:               "",
 		`a >x 2>&1`:                              "",
-		`a &>x`:                                  "",
+		`a &>x`:                                  "&> (to sh an & and a >)",
+		`a &>>x`:                                 "&>> (to sh an & and a >)",
+		`a &>x; wait`:                            "",
+		`bash -c 'a &>x'`:                        "",
+		`/bin/bash -lc "su app -c 'a &>x'"`:      "",
+		`bash -c "sh -c 'a &>x'"`:                "&> (to sh an & and a >)",
 		`screen -dmS x a`:                        "screen -d",
 		`screen -d -m a`:                         "screen -d",
 		`screen -S d -X quit`:                    "",
@@ -83,7 +88,7 @@ func TestLeavesBehind(t *testing.T) {
 		`systemd-run --user a`:                   "systemd-run",
 		`bash -c 'screen -dm a'`:                 "screen -d",
 	} {
-		if got := LeavesBehind(script); got != want {
+		if got := LeavesBehind("/bin/sh", script); got != want {
 			t.Errorf("%s: got %q, want %q", script, got, want)
 		}
 	}

@@ -77,8 +77,8 @@ func Locks(script string) (names []string) {
 			names = append(names, path.Base(words[len(words)-len(rest)-1].Text))
 		}
 	}
-	for _, text := range Texts(script) {
-		tokens, _ := Tokens(text)
+	for _, text := range Texts("", script) {
+		tokens, _ := Tokens(text.Script)
 		for i, t := range tokens {
 			if at := slices.Index(names, strings.TrimRight(t.Text, "<>")); at >= 0 && t.Operator && i+1 < len(tokens) { // flock 9 … 9>FILE
 				names[at] = path.Base(tokens[i+1].Text)

@@ -353,6 +353,9 @@ func (x *importer) job(f *File, at int, s *state, j *Job) bool {
 	if j.percent {
 		j.raw, j.stdin = crontab.CutPercent(l.Command)
 	}
+	if s.shell != "/bin/sh" {
+		j.Shell = s.shell
+	}
 	why, hint := x.cannot(f, l, s, script)
 	if nameless := whyNotName(name); why == "" && name != "" && nameless != "" {
 		why, hint = nameless, "give the job another name"
@@ -361,9 +364,6 @@ func (x *importer) job(f *File, at int, s *state, j *Job) bool {
 		return true
 	}
 	j.Exprs, j.User, j.Env = []string{l.Fields}, l.User, slices.Clip(s.env)
-	if s.shell != "/bin/sh" {
-		j.Shell = s.shell
-	}
 	switch {
 	case s.cronTZ != "":
 		j.Timezone = s.cronTZ
@@ -401,7 +401,7 @@ func (j *Job) judge(o Options, stays bool, why, hint string) {
 		script, _ = crontab.SplitPercent(script)
 	}
 	only, except := o.Only.has(j), o.Except.has(j)
-	behind, work := crontab.LeavesBehind(script), crontab.HostWork(script)
+	behind, work := crontab.LeavesBehind(j.Shell, script), crontab.HostWork(script)
 	switch {
 	case stays:
 		j.leave("the comment above says so", "")

@@ -222,8 +222,8 @@ func nestedRun(argv []string) (run lines.Run, ok bool) {
 	for _, word := range argv {
 		script += " '" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 	}
-	for _, text := range lines.Texts(script) {
-		tokens, _ := lines.Tokens(text)
+	for _, text := range lines.Texts("", script) {
+		tokens, _ := lines.Tokens(text.Script)
 		if run, ok = lines.FindRun(tokens); ok {
 			return run, true
 		}

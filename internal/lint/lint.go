@@ -97,7 +97,8 @@ func Inside(jobs []*jobfile.Job, text func(path string) []byte) []Finding {
 		if sources[path] == nil {
 			sources[path] = &Source{Path: path, lines: strings.Split(string(text(path)), "\n")}
 		}
-		l.inside(sources[path], line, j.Name, scriptOf(j.Argv))
+		shell, script := scriptOf(j.Argv)
+		l.inside(sources[path], line, j.Name, shell, script)
 	}
 	return l.inOrder()
 }
@@ -173,8 +174,8 @@ func (l *linter) jobFile(s *Source) {
 	}
 	for _, j := range file.Jobs {
 		_, line := splitPlace(j.Place)
-		script := scriptOf(j.Argv)
-		l.inside(s, line, j.Name, script)
+		shell, script := scriptOf(j.Argv)
+		l.inside(s, line, j.Name, shell, script)
 		l.nested(s, line, j.Name, script, nil)
 		l.jobs = append(l.jobs, job{s, line, j.Name, crontab.Essence(script), j.Schedule.Fingerprint(), nil})
 	}
@@ -195,12 +196,12 @@ func splitPlace(place string) (path string, line int) {
 	return place[:at], line
 }
 
-// scriptOf is a command as a script.
-func scriptOf(argv []string) string {
+// scriptOf is a command as a script, and the shell that it names.
+func scriptOf(argv []string) (shell, script string) {
 	if len(argv) == 3 && argv[1] == "-c" {
-		return argv[2]
+		return argv[0], argv[2]
 	}
-	return strings.Join(argv, " ")
+	return "", strings.Join(argv, " ")
 }
 
 // settings are the variables of a crontab that count for the lines below them.
@@ -245,10 +246,10 @@ func (l *linter) line(s *Source, line *crontab.Line, set settings) {
 		l.find(s, line.Number, Percent, "", "cron ends the command at the %", `a plain % is \%`)
 	}
 	l.user(s, line, set)
-	for i, text := range crontab.Texts(script) {
-		tokens, _ := crontab.Tokens(text)
+	for i, text := range crontab.Texts("", script) {
+		tokens, _ := crontab.Tokens(text.Script)
 		if run, ok := crontab.FindRun(tokens); ok {
-			l.run(&call{s, run, line, set, text, tokens, i > 0})
+			l.run(&call{s, run, line, set, text.Script, tokens, i > 0})
 			if tokens, _ := crontab.Tokens(script); i > 0 {
 				run.From = slices.IndexFunc(tokens, func(t crontab.Token) bool { return t.Quoted && strings.Contains(t.Text, "leaderrun") })
 				run.To = run.From + 1
@@ -303,7 +304,7 @@ func (l *linter) run(c *call) {
 		l.once(c.Source, c.line.Number, Backend, c.Job, noBackend, "write LEADERRUN_BACKEND_FILE=/etc/leaderrun/backend above the lines")
 	}
 	found := job{c.Source, c.line.Number, c.Job, crontab.Essence(command), fingerprint(exprs, c.value("timezone")), placeOf(backend)}
-	l.inside(c.Source, c.line.Number, c.Job, command)
+	l.inside(c.Source, c.line.Number, c.Job, "sh", command) // that of --shell
 	l.nested(c.Source, c.line.Number, c.Job, command, found.place)
 	l.jobs = append(l.jobs, found)
 }
@@ -512,13 +513,13 @@ func operatorAfter(tokens []crontab.Token) string {
 var storeLocks = []string{"consul lock", "etcdctl lock", "cronlock"} // read only
 
 // inside looks at the command of a run, or of a job of the daemon.
-func (l *linter) inside(s *Source, line int, name, script string) {
+func (l *linter) inside(s *Source, line int, name, shell, script string) {
 	fault := func(rule, why, remedy string) { l.find(s, line, rule, name, why, remedy) }
 	locks := l.takes(s, script)
 	if program := crontab.FindLock(script); program != "" && !slices.Contains(storeLocks, program) {
 		l.locks = append(l.locks, lock{s, line, name, program, locks})
 	}
-	if part := crontab.LeavesBehind(script); part != "" {
+	if part := crontab.LeavesBehind(shell, script); part != "" {
 		fault(Background, part+" lets the command end at once: what it has started is ended with the run, or goes on without its lease", "let it run in the foreground, or end with `wait`")
 	}
 	if work := crontab.HostWork(script); work != "" {
@@ -529,8 +530,8 @@ func (l *linter) inside(s *Source, line int, name, script string) {
 // nested looks for a run in the command of another one, or of a job of the daemon. place is that of the outer store; nil: unknown.
 func (l *linter) nested(s *Source, line int, name, script string, place *all.Place) {
 	const remedy = "write the command alone"
-	for _, text := range crontab.Texts(script) {
-		tokens, _ := crontab.Tokens(text)
+	for _, text := range crontab.Texts("", script) {
+		tokens, _ := crontab.Tokens(text.Script)
 		run, ok := crontab.FindRun(tokens)
 		if !ok {
 			continue

@@ -3,6 +3,7 @@ package crontab
 import (
 	_ "embed"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -10,12 +11,17 @@ import (
 //go:embed hostwork.txt
 var hostWorkText string
 
-// hostWork is the table, by lines of words.
-var hostWork = sync.OnceValue(func() (entries [][]string) {
+// hostWork is the table, by lines of words: those of a program by its name, those of several by "".
+var hostWork = sync.OnceValue(func() map[string][][]string {
+	entries := map[string][][]string{}
 	for line := range strings.Lines(hostWorkText) {
 		line, _, _ = strings.Cut(line, "#")
 		if words := strings.Fields(line); len(words) > 0 {
-			entries = append(entries, words)
+			name := path.Base(words[0])
+			if strings.Contains(name, "*") {
+				name = ""
+			}
+			entries[name] = append(entries[name], words)
 		}
 	}
 	return entries
@@ -25,9 +31,10 @@ var hostWork = sync.OnceValue(func() (entries [][]string) {
 // in hostwork.txt; "": there is none. Such a program has to run on every host.
 func HostWork(script string) string {
 	for _, words := range Commands(script) {
-		for _, entry := range hostWork() {
-			if isEntry(entry, words) {
-				return strings.Join(append([]string{path.Base(words[0].Text)}, entry[1:]...), " ")
+		name := path.Base(words[0].Text)
+		for _, entries := range [][][]string{hostWork()[name], hostWork()[""]} {
+			if at := slices.IndexFunc(entries, func(entry []string) bool { return isEntry(entry, words) }); at >= 0 {
+				return strings.Join(append([]string{name}, entries[at][1:]...), " ")
 			}
 		}
 	}

@@ -3,8 +3,10 @@ package schedule
 import (
 	"fmt"
 	"math/bits"
+	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/robfig/cron/v3"
@@ -34,8 +36,20 @@ var fields = [...]field{
 	{"day of week", "0-7 or SUN-SAT", cron.NewParser(cron.Dow), func(s *cron.SpecSchedule) uint64 { return s.Dow }},
 }
 
+// latest is what parseFields has understood last: a crontab has many lines, mostly alike, and each is read several times.
+var latest atomic.Pointer[understoodFields]
+
+type understoodFields struct {
+	words []string
+	*calendar
+	fixed bool
+}
+
 // parseFields reads the five fields. fixed is cron(8)'s: neither minute nor hour begins with *.
 func parseFields(words []string) (c *calendar, fixed bool, fault *Error) {
+	if l := latest.Load(); l != nil && slices.Equal(l.words, words) {
+		return l.calendar, l.fixed, nil
+	}
 	if n := len(words); n != len(fields) {
 		hint := "write minute, hour, day of month, month and day of week"
 		if n == len(fields)+1 {
@@ -64,7 +78,9 @@ func parseFields(words []string) (c *calendar, fixed bool, fault *Error) {
 		both:     star[dayField] || star[weekdayField],
 	}
 	fixed = !star[minuteField] && !star[hourField]
-	fault = c.check(words)
+	if fault = c.check(words); fault == nil {
+		latest.Store(&understoodFields{words, c, fixed})
+	}
 	return c, fixed, fault
 }
 

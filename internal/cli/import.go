@@ -199,7 +199,7 @@ type readBack struct {
 
 func (c *call) newReadBack() (*readBack, error) {
 	named, err := c.namesBackend()
-	return &readBack{host: lint.Host{Named: named, Refuses: refuses}}, err
+	return &readBack{host: lint.Host{Named: named, Refuses: newRefusals().of}}, err
 }
 
 func (b *readBack) check(path string, text []byte, format crontab.Format) (wrong []importer.Wrong) {

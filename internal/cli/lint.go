@@ -91,7 +91,7 @@ func runLint(c *call) (ExitStatus, error) {
 		}
 	}
 	this := crontab.ThisHost()
-	found := lint.Look(sources, lint.Host{Named: named, Refuses: refuses, This: &this})
+	found := lint.Look(sources, lint.Host{Named: named, Refuses: newRefusals().of, This: &this})
 	end := ExitStatus{}
 	if len(found) > 0 {
 		end.Code = codeBad
@@ -105,21 +105,42 @@ func (c *call) namesBackend() (bool, error) {
 	return named && !strings.HasPrefix(g.place, prefix), err
 }
 
-// refuses says what leaderrun has against the words of a crontab behind its name, and against the variables above them, whatever else its
-// host has. Of other commands than run only the name is looked at.
-func refuses(words []string, variables map[string]string) (why, remedy string) {
-	s := newSettings(func(name string) (text string, ok bool) {
-		text, ok = variables[name]
-		return text, ok
-	})
+// refusals says what leaderrun has against words of a crontab. The lines are many, and the options of most are the same: those that were
+// taken are kept.
+type refusals struct {
+	root      *command
+	variables map[string]string
+	taken     map[string]*call
+}
+
+func newRefusals() *refusals {
 	root := rootCommand()
 	root.kinds = []*command{runCommand()}
-	cmd, args, _, err := s.walk(root, words)
+	return &refusals{root: root, taken: map[string]*call{}}
+}
+
+// of says it of the words behind the name, up to the job and from that on, and of the variables above them, whatever else its host has. Of
+// other commands than run only the name is looked at.
+func (r *refusals) of(options, args []string, variables map[string]string) (why, remedy string) {
+	r.variables = variables
+	key := strings.Join(options, "\x00")
+	c, err := r.taken[key], error(nil)
+	delete(r.taken, key) // what fails is not asked again
+	if c == nil {
+		c = &call{settings: newSettings(func(name string) (text string, ok bool) {
+			text, ok = r.variables[name]
+			return text, ok
+		})}
+		c.cmd, args, _, err = c.settings.walk(r.root, slices.Concat(options, args))
+	}
+	s := c.settings
 	switch {
 	case err != nil:
-	case cmd.name == "run":
-		s.few = len(args) < cmd.least()
-		if _, err = (&call{cmd: cmd, args: args, settings: s}).planRun(); err == nil {
+	case c.cmd.name == "run":
+		s.few = len(args) < c.cmd.least()
+		c.args = args
+		if _, err = c.planRun(); err == nil {
+			r.taken[key] = c
 			err = cmp.Or(wrongBackend(s), partedUnit(s, args[0]))
 		}
 	case len(args) > 0 && !slices.Contains(commandNames(), args[0]):
@@ -152,9 +173,12 @@ func wrongBackend(s *settings) error {
 
 // partedUnit finds a job that was meant for the unit of a duration, as in --timeout 5 m JOB.
 func partedUnit(s *settings, job string) error {
+	if !slices.Contains([]string{"ms", "s", "m", "h", "d", "sec", "min", "hours", "minutes", "seconds", "days"}, job) {
+		return nil
+	}
 	for _, o := range runOptions() {
 		text := s.word(o).text
-		if _, err := strconv.Atoi(text); err == nil && strings.HasPrefix(o.value, "D") && slices.Contains(strings.Fields("ms s m h d sec min hours minutes seconds days"), job) {
+		if _, err := strconv.Atoi(text); err == nil && strings.HasPrefix(o.value, "D") {
 			return usage(o.flag()+" "+text, "the next word, "+job+", is taken for JOB", "write "+o.flag()+" "+text+job)
 		}
 	}

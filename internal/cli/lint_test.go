@@ -48,7 +48,7 @@ func TestLint(t *testing.T) {
 				s.Text = append(s.Text, line...)
 			}
 			var got []string
-			for _, f := range lint.Look(sources, lint.Host{Named: strings.Contains(name, "job file"), Refuses: refuses, This: this}) {
+			for _, f := range lint.Look(sources, lint.Host{Named: strings.Contains(name, "job file"), Refuses: newRefusals().of, This: this}) {
 				got = append(got, fmt.Sprintf("%s:%d %s", f.Path, f.Line, f.Rule))
 				t.Logf("%+v", f)
 			}
@@ -74,7 +74,7 @@ func TestLintIsSilentAboutWhatImportWrites(t *testing.T) {
 		format := map[string]crontab.Format{".system": crontab.System, ".supercronic": crontab.Supercronic}[filepath.Ext(file)]
 		name := filepath.Base(file)
 		imported, _ := importer.Import([]importer.Source{{Path: name, Text: text, Format: format}}, importer.Options{})
-		for _, f := range lint.Look([]lint.Source{{Path: name, Text: imported[0].After, Format: format}}, lint.Host{Named: true, Refuses: refuses}) {
+		for _, f := range lint.Look([]lint.Source{{Path: name, Text: imported[0].After, Format: format}}, lint.Host{Named: true, Refuses: newRefusals().of}) {
 			if f.Rule != lint.Lock { // import leaves locks that others may use, and says so
 				t.Errorf("%+v", f)
 			}

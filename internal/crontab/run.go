@@ -9,6 +9,7 @@ import (
 // Run is a call of `leaderrun run` as it stands in a command.
 type Run struct {
 	Job      string
+	Before   int                 // how many words stand between leaderrun and the job
 	Options  map[string][]string // by their long names; a switch has the value ""
 	Command  []Token             // what stands behind the job and --
 	From, To int                 // the place of the call in the tokens
@@ -66,13 +67,16 @@ var (
 
 // readRun reads the words behind leaderrun. ok is false if they call something else.
 func readRun(words []Token) (run Run, ok bool) {
+	all := len(words)
 	run.Options = map[string][]string{}
 	for len(words) > 0 {
 		token, word := words[0], words[0].Text
 		words = words[1:]
 		switch {
 		case word == "--" && ok:
-			run.take(words)
+			if run.Before = all - len(words); len(words) > 0 {
+				run.Job, run.Command = words[0].Text, words[1:]
+			}
 			return run, true
 		case len(word) > 1 && word[0] == '-':
 			name, value, given := strings.Cut(strings.TrimLeft(word, "-"), "=")
@@ -88,7 +92,7 @@ func readRun(words []Token) (run Run, ok bool) {
 		case !ok:
 			return Run{called: token}, false
 		default:
-			run.Job = word
+			run.Job, run.Before = word, all-len(words)-1
 			if len(words) > 0 && words[0].Text == "--" {
 				words = words[1:]
 			}
@@ -96,14 +100,8 @@ func readRun(words []Token) (run Run, ok bool) {
 			return run, true
 		}
 	}
+	run.Before = all
 	return run, ok
-}
-
-// take reads what follows a -- that stands before the job.
-func (r *Run) take(words []Token) {
-	if len(words) > 0 {
-		r.Job, r.Command = words[0].Text, words[1:]
-	}
 }
 
 // FindLock returns the first program in a script that keeps two of them apart; "": there is none.

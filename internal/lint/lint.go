@@ -68,9 +68,9 @@ const silence = "# leaderrun lint: ok "
 
 // Host is what is known outside of the files.
 type Host struct {
-	Named   bool                                                                   // a backend is named where the jobs run
-	Refuses func(words []string, variables map[string]string) (why, remedy string) // what leaderrun has against the words behind its name; "": nothing
-	This    *crontab.Host                                                          // which tells users from programs; nil: neither is known
+	Named   bool                                                                           // a backend is named where the jobs run
+	Refuses func(options, args []string, variables map[string]string) (why, remedy string) // what leaderrun has against words, up to JOB and from that on; "": nothing
+	This    *crontab.Host                                                                  // which tells users from programs; nil: neither is known
 }
 
 // Look finds what is wrong with files, in their order and that of their lines.
@@ -260,7 +260,7 @@ func (l *linter) line(s *Source, line *crontab.Line, set settings) {
 	}
 	tokens, _ := crontab.Tokens(script)
 	if word, ok := crontab.FindCommand(tokens); ok && word.Literal {
-		if why, remedy := l.Refuses([]string{word.Text}, nil); why != "" {
+		if why, remedy := l.Refuses(nil, []string{word.Text}, nil); why != "" {
 			l.find(s, line.Number, Call, "", why, remedy)
 		}
 	}
@@ -335,15 +335,16 @@ func (c *call) variable(name string) string {
 // call asks leaderrun itself whether it would take the words of a run and the variables. Not words that a shell has yet to fill in.
 func (l *linter) call(c *call) {
 	own := c.To - len(c.Command)
-	words := []string{"run", "job", "command"}
+	options, args := []string{"run"}, []string{"job", "command"}
 	isCut := len(c.Command) == 0 && c.To < len(c.tokens) && strings.ContainsAny(c.tokens[c.To].Text, "<>") // the rest stands behind it
 	if !isCut && !slices.ContainsFunc(c.tokens[c.From+1:own], func(t crontab.Token) bool { return !t.Literal }) {
-		words = nil
+		words := make([]string, 0, c.To-c.From)
 		for _, t := range c.tokens[c.From+1 : c.To] {
 			words = append(words, t.Text)
 		}
+		options, args = words[:c.Before], words[c.Before:]
 	}
-	why, remedy := l.Refuses(words, c.set)
+	why, remedy := l.Refuses(options, args, c.set)
 	if strings.HasPrefix(why, "LEADERRUN_") {
 		l.once(c.Source, c.line.Number, Call, c.Job, why, remedy)
 	} else if why != "" {

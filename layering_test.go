@@ -52,7 +52,7 @@ var layers = map[string]string{
 	"internal/credentialplugin": "internal/panics",
 
 	"test":         "...",
-	"test/suite":   "backends internal/checkup test/waits others",
+	"test/suite":   "backends internal/checkup test/servers test/waits others",
 	"test/virtual": "backends internal/lifeline runner",
 	"examples":     "fence/... runner schedule backends/... others",
 	"scripts":      "...",

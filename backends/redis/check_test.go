@@ -155,25 +155,6 @@ func TestExamineRights(t *testing.T) {
 	}
 }
 
-func TestExamineNobody(t *testing.T) {
-	t.Parallel()
-	e := examine(t, "redis://127.0.0.1:1")
-	e.Expect(t, checkup.Reachable, backends.Bad, "connection refused")
-	if len(e) != 1 {
-		t.Errorf("%+v", e)
-	}
-}
-
-// A server that is frozen does not hold up the examination for ever.
-func TestExamineSilence(t *testing.T) {
-	t.Parallel()
-	servers.SkipShort(t)
-	s := servers.Redis(t, servers.RedisOptions{})
-	s.Stop(t)
-	defer s.Cont(t)
-	examine(t, redisURL(s)).Expect(t, checkup.Reachable, backends.Bad, s.Addr())
-}
-
 func TestExamineSentinel(t *testing.T) {
 	t.Parallel()
 	set := servers.Sentinel(t, 1)

@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/url"
 	"slices"
@@ -16,27 +17,6 @@ import (
 	"github.com/leaderrun/leaderrun/test/suite"
 )
 
-// saysAndCloses listens at an address, says the same to everybody, and closes the connection.
-func saysAndCloses(t *testing.T, text string) (addr string) {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			_, _ = fmt.Fprint(c, text)
-			_ = c.Close()
-		}
-	}()
-	return l.Addr().String()
-}
-
 // TestErrors: what no retry mends is permanent, with a hint, and no password is shown.
 func TestErrors(t *testing.T) {
 	limited := strings.Replace(aclLine(t), "+info", "", 1)
@@ -44,10 +24,14 @@ func TestErrors(t *testing.T) {
 	certs := servers.NewCertificates(t)
 	secure := servers.Redis(t, servers.RedisOptions{TLS: certs})
 	node := servers.Redis(t, servers.RedisOptions{Cluster: true})
-	http := saysAndCloses(t, "HTTP/1.1 400 Bad Request\r\n\r\n")
-	denies := saysAndCloses(t, "-DENIED Redis is running in protected mode because protected mode is enabled and no password is set for the default user. In this mode "+
+	says := func(text string) string {
+		addr, _ := servers.ByHand(t, func(conn net.Conn) { _, _ = io.WriteString(conn, text) })
+		return addr
+	}
+	http := says("HTTP/1.1 400 Bad Request\r\n\r\n")
+	denies := says("-DENIED Redis is running in protected mode because protected mode is enabled and no password is set for the default user. In this mode " +
 		"connections are only accepted from the loopback interface.\r\n")
-	full := saysAndCloses(t, "-ERR max number of clients reached\r\n")
+	full := says("-ERR max number of clients reached\r\n")
 	good := url.QueryEscape(secret)
 	for _, c := range []struct {
 		name, url string

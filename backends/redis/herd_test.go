@@ -68,6 +68,10 @@ func TestManyHostsAtOneTick(t *testing.T) {
 		}
 		return d.Abandon(within(t, suite.Patience), c)
 	})
+	status, err := d.Inspect(within(t, suite.Patience), "job")
+	if n := len(status.Record.Refused); err != nil || n != backends.KeptAbandoned {
+		t.Errorf("%d are remembered, %v", n, err)
+	}
 }
 
 // traffic is what a server has done: calls of scripts, and bytes that it read and wrote.

@@ -3,15 +3,12 @@ package redis
 import (
 	"context"
 	"errors"
-	"fmt"
-	"net"
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
-
-	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/test/servers"
@@ -58,7 +55,7 @@ func finish(t testing.TB, d *backends.Engine, g backends.Grant) {
 	}
 }
 
-// TestForgetting: whatever is lost, the next holder comes only when the old one's life is over.
+// TestForgetting: whatever is lost, the next holder comes only when the old one's life is over. What any store may lose the suite has.
 func TestForgetting(t *testing.T) {
 	t.Parallel()
 	const ttl, longest = time.Second, 3 * time.Second
@@ -68,7 +65,6 @@ func TestForgetting(t *testing.T) {
 		want   backends.Verdict
 		wait   time.Duration // at least, from the last renewal
 	}{
-		{"flushed", func(t *testing.T, s *servers.RedisServer, _ string) { s.Do(t, "flushall") }, backends.Quarantined, longest},
 		{"flushed, statistics reset", func(t *testing.T, s *servers.RedisServer, _ string) {
 			s.Do(t, "flushall")
 			s.Do(t, "config", "resetstat")
@@ -79,10 +75,6 @@ func TestForgetting(t *testing.T) {
 			s.Do(t, "hset", mark, "identity", "another server")
 			s.Do(t, "config", "resetstat")
 		}, backends.Quarantined, longest},
-		{"lease deleted", func(t *testing.T, s *servers.RedisServer, job string) {
-			lease, _, _ := keys(job)
-			s.Do(t, "del", lease)
-		}, backends.Vanished, ttl},
 		{"lease and mark deleted", func(t *testing.T, s *servers.RedisServer, job string) {
 			lease, _, mark := keys(job)
 			s.Do(t, "del", lease, mark)
@@ -117,7 +109,6 @@ func TestForgetting(t *testing.T) {
 			lease, record, mark := keys(job)
 			s.Do(t, "del", lease, record, mark)
 		}, "", 0},
-		{"restarted empty", func(t *testing.T, s *servers.RedisServer, _ string) { s.Restart(t, false) }, backends.Quarantined, longest},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -130,28 +121,19 @@ func TestForgetting(t *testing.T) {
 				return err == nil && up >= 5
 			})
 			d, other := open(t, "redis://"+s.Addr()+"?longest-ttl=3s"), open(t, "redis://"+s.Addr()+"?longest-ttl=3s")
-			var g, next backends.Grant
-			var renewed time.Time
-			var verdicts []backends.Verdict
-			for asked := false; !asked; {
+			g, _ := granted(t, d, claim("job", ttl))
+			renewed := time.Now()
+			_, err := d.Renew(within(t, suite.Patience), g)
+			for errors.Is(err, backends.ErrLost) { // this machine is so busy that the lease was over
 				g, _ = granted(t, d, claim("job", ttl))
 				renewed = time.Now()
-				_, err := d.Renew(within(t, suite.Patience), g)
-				for errors.Is(err, backends.ErrLost) { // this machine is so busy that the lease was over
-					g, _ = granted(t, d, claim("job", ttl))
-					renewed = time.Now()
-					_, err = d.Renew(within(t, suite.Patience), g)
-				}
-				if err != nil {
-					t.Fatal(err)
-				}
-				c.forget(t, s, "job")
-				next, verdicts = granted(t, other, claim("job", ttl))
-				// Who comes when that lease would be over anyway, as this machine is so busy, shows nothing.
-				if asked = c.want != backends.Vanished || len(verdicts) > 0 || time.Since(renewed) < ttl; !asked {
-					finish(t, other, next)
-				}
+				_, err = d.Renew(within(t, suite.Patience), g)
 			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.forget(t, s, "job")
+			next, verdicts := granted(t, other, claim("job", ttl))
 			if c.want == "" && len(verdicts) == 0 { // an operator who deletes all three by hand is not noticed
 				return
 			}
@@ -195,184 +177,6 @@ func TestAnotherServerInItsPlace(t *testing.T) {
 	r.Refused(open(t, "redis://"+is.Addr()+query), claim("job", time.Second), backends.Quarantined)
 }
 
-// meddling is a store in which something happens between what is read and what is written on it.
-type meddling struct {
-	*store
-	before func()
-}
-
-type meddlingTx struct {
-	backends.Tx
-	before func()
-}
-
-func (m *meddling) Begin(ctx context.Context, q backends.Request) backends.Tx {
-	return meddlingTx{m.store.Begin(ctx, q), m.before}
-}
-
-func (m meddlingTx) Swap(ctx context.Context, s backends.Snapshot, w backends.Write) (backends.Snapshot, bool, error) {
-	m.before()
-	return m.Tx.Swap(ctx, s, w)
-}
-
-// TestLostReplies: a request that was applied and not answered is applied once.
-func TestLostReplies(t *testing.T) {
-	t.Parallel()
-	s := servers.Redis(t, servers.RedisOptions{})
-	trust(t, s)
-	p := servers.NewProxy(t, s.Addr())
-	client, _ := openStore(t, "redis://"+p.Addr())
-	losing := false
-	d := backends.NewEngine(&meddling{client, func() { p.DropReplies(losing) }}) // that to what writes, not that to what reads
-	direct := open(t, "redis://"+s.Addr())
-	// reaches says whether the server was asked within the limit.
-	reaches := func(what string, limit time.Duration, f func(context.Context) error) bool {
-		t.Helper()
-		if _, err := d.Inspect(within(t, suite.Patience), "warm"); err != nil { // a connection that is set up
-			t.Fatal(err)
-		}
-		losing = true
-		defer func() { losing = false; p.DropReplies(false) }()
-		before := p.Dropped()
-		ctx, cancel := context.WithTimeout(t.Context(), limit)
-		defer cancel()
-		err := f(ctx)
-		if _, refused := errors.AsType[*backends.Refusal](err); err == nil || refused || errors.Is(err, backends.ErrLost) || backends.IsPermanent(err) {
-			t.Errorf("%s with its reply lost: %v, want an unknown outcome", what, err)
-		}
-		return p.Dropped() > before
-	}
-	lost := func(what string, f func(context.Context) error) {
-		t.Helper()
-		for limit := 300 * time.Millisecond; !reaches(what, limit, f); limit *= 2 { // this machine is busy
-			if limit > suite.Patience {
-				t.Fatalf("%s does not reach the server within %v", what, limit)
-			}
-		}
-	}
-	first, _ := granted(t, d, claim("warm", long))
-	finish(t, d, first)
-	c := claim("job", long)
-	lost("claim", func(ctx context.Context) error { _, err := d.Acquire(ctx, c); return err })
-	before, err := direct.Inspect(within(t, suite.Patience), "job")
-	if err != nil {
-		t.Fatal(err)
-	}
-	g, _ := granted(t, d, c)
-	if g.Token != before.Record.Token || before.Lease == nil || len(before.Record.Runs) != 1 {
-		t.Errorf("asked again: token %d, record %+v", g.Token, before.Record)
-	}
-	lost("renewal", func(ctx context.Context) error { _, err := d.Renew(ctx, g); return err })
-	lost("finish", func(ctx context.Context) error { return d.Finish(ctx, g, backends.Outcome{State: backends.Done}) })
-	next, _ := granted(t, direct, claim("job", long))
-	finish(t, d, g) // its reply was lost; somebody else was granted since
-	status, err := direct.Inspect(within(t, suite.Patience), "job")
-	if err != nil || status.Lease == nil || status.Lease.Token != next.Token {
-		t.Errorf("finishing again touched the newer lease: %+v, %v", status.Lease, err)
-	}
-}
-
-// TestClientAsksOnce: a request whose connection breaks before the answer is not sent again by the client. Whoever asks
-// again has to know when the first one was sent (go-redis retries by default, and so did express-rate-limit#251).
-func TestClientAsksOnce(t *testing.T) {
-	t.Parallel()
-	s := servers.Redis(t, servers.RedisOptions{})
-	trust(t, s)
-	p := servers.NewProxy(t, s.Addr())
-	d := open(t, "redis://"+p.Addr())
-	var g backends.Grant
-	c := claim("job", long)
-	ask := map[string]func() error{
-		"claim":   func() error { _, err := d.Acquire(within(t, suite.Patience), c); return err },
-		"renewal": func() error { _, err := d.Renew(within(t, suite.Patience), g); return err },
-		"finish": func() error {
-			return d.Finish(within(t, suite.Patience), g, backends.Outcome{State: backends.Done})
-		},
-	}
-	other, _ := granted(t, d, claim("other", long)) // the scripts are known
-	if _, err := d.Renew(within(t, suite.Patience), other); err != nil {
-		t.Fatal(err)
-	}
-	finish(t, d, other)
-	for _, step := range []string{"claim", "renewal", "finish"} {
-		if _, err := d.Inspect(within(t, suite.Patience), "other"); err != nil { // a connection that is set up
-			t.Fatal(err)
-		}
-		p.CutReplies(true)
-		before := scripts(t, s)
-		if err := ask[step](); err == nil {
-			t.Errorf("%s: no error without an answer", step)
-		}
-		if n := scripts(t, s) - before; n != 1 {
-			t.Errorf("%s: Redis was asked %d times, want once", step, n)
-		}
-		p.CutReplies(false)
-		if step == "claim" {
-			g, _ = granted(t, d, c)
-		}
-	}
-}
-
-// scripts counts the scripts that a server has run.
-func scripts(t *testing.T, s *servers.RedisServer) (n int) {
-	t.Helper()
-	if _, err := fmt.Sscanf(s.Info(t, "commandstats", "cmdstat_evalsha"), "calls=%d", &n); err != nil {
-		t.Fatal(err)
-	}
-	return n
-}
-
-// TestSilence: with everything dropped, or the server frozen, each call returns when its context ends, and
-// the next goes out on a fresh connection.
-func TestSilence(t *testing.T) {
-	t.Parallel()
-	s := servers.Redis(t, servers.RedisOptions{})
-	trust(t, s)
-	p := servers.NewProxy(t, s.Addr())
-	d := open(t, "redis://"+p.Addr())
-	g, _ := granted(t, d, claim("job", long))
-	calls := map[string]func(context.Context) error{
-		"claim":   func(ctx context.Context) error { _, err := d.Acquire(ctx, claim("other", long)); return err },
-		"renew":   func(ctx context.Context) error { _, err := d.Renew(ctx, g); return err },
-		"finish":  func(ctx context.Context) error { return d.Finish(ctx, g, backends.Outcome{State: backends.Done}) },
-		"abandon": func(ctx context.Context) error { return d.Abandon(ctx, claim("other", long)) },
-		"inspect": func(ctx context.Context) error { _, err := d.Inspect(ctx, "job"); return err },
-		"order":   func(ctx context.Context) error { return d.Order(ctx, suite.NewOrder(backends.Stop, g)) },
-		"jobs":    func(ctx context.Context) error { _, err := d.Jobs(ctx); return err },
-	}
-	silent := func(t *testing.T) {
-		for name, call := range calls {
-			for _, cancelled := range []bool{false, true} {
-				ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-				if cancelled {
-					ctx, cancel = context.WithCancel(t.Context())
-					time.AfterFunc(50*time.Millisecond, cancel)
-				}
-				done := make(chan error, 1)
-				go func() { done <- call(ctx) }()
-				select {
-				case err := <-done:
-					if err == nil || backends.IsPermanent(err) || errors.Is(err, backends.ErrLost) {
-						t.Errorf("%s: %v, want an unknown outcome", name, err)
-					}
-				case <-time.After(suite.Patience):
-					t.Errorf("%s does not return", name)
-				}
-				cancel()
-			}
-		}
-	}
-	p.DropAll(true)
-	silent(t)
-	p.DropAll(false)
-	if _, err := d.Renew(within(t, suite.Patience), g); err != nil {
-		t.Errorf("on a fresh connection: %v", err)
-	}
-	s.Stop(t)
-	silent(t)
-	s.Cont(t)
-}
-
 // TestRoundTrips: on an open connection a claim is two round trips, and a renewal or an end is one.
 func TestRoundTrips(t *testing.T) {
 	t.Parallel()
@@ -403,6 +207,76 @@ func TestRoundTrips(t *testing.T) {
 	}
 }
 
+// losing is a store whose proxy, if it is told to, swallows the reply to the next request that writes.
+type losing struct {
+	*store
+	proxy *servers.Proxy
+	next  *atomic.Bool
+}
+
+type losingTx struct {
+	backends.Tx
+	losing
+}
+
+func (l losing) Begin(ctx context.Context, q backends.Request) backends.Tx {
+	return losingTx{l.store.Begin(ctx, q), l}
+}
+
+func (l losingTx) Swap(ctx context.Context, s backends.Snapshot, w backends.Write) (backends.Snapshot, bool, error) {
+	if l.next.Swap(false) {
+		l.proxy.CutReplies(true)
+		defer l.proxy.CutReplies(false)
+	}
+	return l.Tx.Swap(ctx, s, w)
+}
+
+// TestLostReplies: a request that was applied and not answered is applied once.
+func TestLostReplies(t *testing.T) {
+	t.Parallel()
+	s := servers.Redis(t, servers.RedisOptions{})
+	trust(t, s)
+	p := servers.NewProxy(t, s.Addr())
+	client, _ := openStore(t, "redis://"+p.Addr())
+	next := new(atomic.Bool)
+	d, direct := backends.NewEngine(losing{client, p, next}), open(t, "redis://"+s.Addr())
+	suite.On(t).Repeat(d, direct, claim("job", long), func() { next.Store(true) })
+	if status, err := direct.Inspect(t.Context(), "job"); err != nil || len(status.Record.Runs) != 3 {
+		t.Errorf("%+v, %v; want three runs", status, err)
+	}
+}
+
+// TestSilence: a call with everything dropped ends with its context, and the next one goes out on a fresh connection.
+func TestSilence(t *testing.T) {
+	t.Parallel()
+	s := servers.Redis(t, servers.RedisOptions{})
+	trust(t, s)
+	p := servers.NewProxy(t, s.Addr())
+	d := open(t, "redis://"+p.Addr())
+	g, _ := granted(t, d, claim("job", long))
+	p.DropAll(true)
+	_, err := d.Renew(within(t, 50*time.Millisecond), g)
+	suite.On(t).WantUnknown("a renewal that is dropped", err)
+	p.DropAll(false)
+	if _, err := d.Renew(within(t, suite.Patience), g); err != nil {
+		t.Errorf("on a fresh connection: %v", err)
+	}
+}
+
+// TestReplyOfAnother: a reply that belongs to another request grants nothing (CVE-2025-29923).
+func TestReplyOfAnother(t *testing.T) {
+	t.Parallel()
+	addr, _ := servers.RedisByHand(t, func(w []string, _ int) string { // right in all but whom it answers
+		if w[0] == "hello" {
+			return "-ERR unknown command\r\n"
+		}
+		return "*14\r\n+another\r\n+state\r\n+0\r\n+1790000000000\r\n+b|7\r\n+1000\r\n*0\r\n*0\r\n+a:b\r\n+7.0.15\r\n+9\r\n+0\r\n+-1\r\n+\r\n"
+	})
+	if got, err := open(t, "redis://"+addr).Acquire(within(t, suite.Patience), claim("job", long)); !errors.Is(err, errReply) {
+		t.Errorf("claim answered with the reply to another request: %+v, %v", got, err)
+	}
+}
+
 // TestEndIsDatedByItsOwnTime: hazard: an end that is written without a read before has the time of what was known.
 func TestEndIsDatedByItsOwnTime(t *testing.T) {
 	t.Parallel()
@@ -417,80 +291,4 @@ func TestEndIsDatedByItsOwnTime(t *testing.T) {
 	if err != nil || is.Record.Ended-is.Record.Granted < lasted.Milliseconds() {
 		t.Errorf("granted at %d, ended at %d, %v", is.Record.Granted, is.Record.Ended, err)
 	}
-}
-
-// TestReplyOfAnother: a reply that belongs to another request grants nothing (CVE-2025-29923).
-func TestReplyOfAnother(t *testing.T) {
-	t.Parallel()
-	c := claim("job", long)
-	// A server whose answer is right in all but whom it answers.
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go answerAnother(conn)
-		}
-	}()
-	d := open(t, "redis://"+l.Addr().String())
-	if got, err := d.Acquire(within(t, suite.Patience), c); !errors.Is(err, errReply) {
-		t.Errorf("claim answered with the reply to another request: %+v, %v", got, err)
-	}
-}
-
-// answerAnother is a server that shows a lease to a request that was not asked.
-func answerAnother(conn net.Conn) {
-	b := make([]byte, 1<<16)
-	for {
-		n, err := conn.Read(b)
-		if err != nil {
-			return
-		}
-		if strings.Contains(strings.ToLower(string(b[:n])), "hello") {
-			_, _ = fmt.Fprint(conn, "-ERR unknown command\r\n")
-			continue
-		}
-		_, _ = fmt.Fprint(conn, "*14\r\n+another\r\n+state\r\n+0\r\n+1790000000000\r\n+b|7\r\n+1000\r\n*0\r\n*0\r\n+a:b\r\n+7.0.15\r\n+9\r\n+0\r\n+-1\r\n+\r\n")
-	}
-}
-
-func BenchmarkSteps(b *testing.B) {
-	s := servers.Redis(b, servers.RedisOptions{})
-	trust(b, s)
-	client, d := openStore(b, "redis://"+s.Addr())
-	// The bare client with one PING is the floor.
-	c := goredis.NewClient(client.cfg.options(s.Addr()))
-	defer func() { _ = c.Close() }()
-	b.Run("ping", func(b *testing.B) {
-		for b.Loop() {
-			c.Ping(b.Context())
-		}
-	})
-	b.Run("renew", func(b *testing.B) {
-		g, err := d.Acquire(b.Context(), claim("renew", long))
-		if err != nil {
-			b.Fatal(err)
-		}
-		for b.Loop() {
-			if _, err := d.Renew(b.Context(), g); err != nil {
-				b.Fatal(err)
-			}
-		}
-		finish(b, d, g)
-	})
-	b.Run("acquire and finish", func(b *testing.B) {
-		for b.Loop() {
-			g, err := d.Acquire(b.Context(), claim("run", long))
-			if err != nil {
-				b.Fatal(err)
-			}
-			finish(b, d, g)
-		}
-	})
 }

@@ -163,7 +163,13 @@ func TestEndsAreWrittenOnWhatWasRead(t *testing.T) {
 	for name, change := range map[string]func(g backends.Grant, w *backends.Write){
 		"another's lease, made by hand": func(backends.Grant, *backends.Write) { s.server.Do(t, "set", s.lease, "b|7") },
 		"the lease is gone":             func(backends.Grant, *backends.Write) { s.server.Do(t, "del", s.lease) },
-		"a lower token":                 func(_ backends.Grant, w *backends.Write) { w.Record.Token-- },
+		"another's claim was taken back": func(backends.Grant, *backends.Write) {
+			if err := s.driver.Abandon(within(t, suite.Patience), claim("job", long)); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"the record is an earlier one": func(backends.Grant, *backends.Write) { s.server.Do(t, "hset", s.record, "version", "old") },
+		"a lower token":                func(_ backends.Grant, w *backends.Write) { w.Record.Token-- },
 		"a stop was ordered": func(g backends.Grant, _ *backends.Write) {
 			suite.On(t).Order(s.driver, suite.NewOrder(backends.Stop, g))
 		},

@@ -1,12 +1,8 @@
 package redis
 
 import (
-	"bufio"
 	"context"
-	"fmt"
-	"net"
 	"net/url"
-	"strings"
 	"testing"
 	"time"
 
@@ -62,76 +58,6 @@ func TestWatch(t *testing.T) {
 			}
 		case <-end:
 			t.Fatal("the watch does not end with its context")
-		}
-	}
-}
-
-// TestWatchThatIsHungUp: a proxy lets everybody subscribe, and hangs up at once. Each subscription tells a standby to
-// look, which costs the server a claim: they must become rarer, although each one stood.
-func TestWatchThatIsHungUp(t *testing.T) {
-	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
-	subscribed := make(chan time.Time)
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			if subscribe(conn) {
-				select {
-				case subscribed <- time.Now():
-				case <-t.Context().Done():
-				}
-			}
-			_ = conn.Close()
-		}
-	}()
-	ch, err := open(t, "redis://"+l.Addr().String()).Watch(t.Context(), "job")
-	if err != nil {
-		t.Fatal(err)
-	}
-	woken(t, "subscribed", ch)
-	const watches, each = 5, 2 // the client library subscribes once more before it says that a connection is gone
-	var all []time.Time
-	for late := time.After(suite.Patience); len(all) <= each*(watches-1); {
-		select {
-		case at := <-subscribed:
-			all = append(all, at)
-		case <-late:
-			t.Fatalf("%d subscriptions", len(all))
-		}
-	}
-	// Four pauses, each twice as long as the last and at least half as long as it may be.
-	if took, want := all[len(all)-1].Sub(all[0]), (200+400+800+1600)*time.Millisecond/2; took < want {
-		t.Errorf("%d watches in %v, want %v at least", watches, took, want)
-	}
-}
-
-// subscribe serves a connection until somebody has subscribed.
-func subscribe(conn net.Conn) bool {
-	in := bufio.NewReader(conn)
-	for {
-		var words, length int
-		if _, err := fmt.Fscanf(in, "*%d\r\n", &words); err != nil {
-			return false
-		}
-		command := make([]string, words)
-		for i := range command {
-			if _, err := fmt.Fscanf(in, "$%d\r\n%s\r\n", &length, &command[i]); err != nil {
-				return false
-			}
-		}
-		if strings.EqualFold(command[0], "subscribe") {
-			_, err := fmt.Fprintf(conn, "*3\r\n$9\r\nsubscribe\r\n$%d\r\n%s\r\n:1\r\n", length, command[1])
-			return err == nil
-		}
-		if _, err := fmt.Fprint(conn, "-ERR unknown command\r\n"); err != nil {
-			return false
 		}
 	}
 }

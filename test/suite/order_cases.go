@@ -16,6 +16,8 @@ var orderCases = []testCase{
 	{"a stop request while the record is lost", hasDeleteRecord, stopUnrecorded},
 	{"a watch tells of a stop request", nil, watchTellsStop},
 	{"a run is not revoked while its record is lost", hasDeleteRecord, revokeUnrecorded},
+	{"a revoked run leaves a silence of its own", nil, revokedSilence},
+	{"an order that is overtaken is decided anew", comesBetween, overtakenOrder},
 	{"a dead holder's job is free at once", nil, declaredDead},
 	{"a forgotten tick runs again", nil, forgottenTick},
 	{"nothing older than a forgotten tick runs", nil, forgottenFirst},
@@ -251,6 +253,66 @@ func (s *scene) revokedRun(d, other backends.Backend, g backends.Grant, sent tim
 	s.Finish(other, next)
 	s.refusal(d, withTick(s.claim(), s.tick(1)), backends.IsStopped)
 	return early
+}
+
+// revokedSilence: the holder's silence may have been counted for long. Where death is proved by silence, it begins anew with the order.
+func revokedSilence(s *scene) {
+	d, other := s.open(), s.open()
+	g, c := s.granted(d, s.claim()), s.claim()
+	if s.locked(other, s.newOrder(backends.Revoke, g.Token)) {
+		s.Finish(d, g)
+		return
+	}
+	c.Seen = s.refusal(other, c, backends.Held).Seen
+	c.Seen.For = time.Hour
+	s.ordered(other, s.newOrder(backends.Revoke, g.Token))
+	r := s.Refused(other, c, backends.Vanished)
+	if r.Wait <= 0 || r.Wait > g.TTL || r.Token <= g.Token {
+		s.Errorf("vanished for %v with token %d, want at most %v and more than %d", r.Wait, r.Token, g.TTL, g.Token)
+	}
+	if !d.Limits().BySilence {
+		return
+	}
+	if r.Wait != g.TTL || r.Seen.Token != r.Token || r.Seen.Beat <= c.Seen.Beat {
+		s.Errorf("waits for %v and is shown %+v after %+v, want %v and another beat", r.Wait, r.Seen, c.Seen, g.TTL)
+	}
+	c.Seen = r.Seen
+	c.Seen.For = g.TTL
+	s.Finish(other, s.granted(other, c))
+}
+
+// overtakenOrder: what comes between the two steps of an order is neither lost nor overlooked.
+func overtakenOrder(s *scene) {
+	other, late := s.open(), s.open().(*backends.Engine)
+	decide, comes := late.Rules.Order, func() {}
+	late.Rules.Order = func(v backends.View, o backends.Order) backends.OrderDecision {
+		d, f := decide(v, o), comes
+		comes = func() {}
+		f()
+		return d
+	}
+	for _, meanwhile := range []struct {
+		what string
+		do   func(g backends.Grant)
+		over bool
+	}{
+		{"a renewal", func(g backends.Grant) { s.Renew(other, g) }, false},
+		{"a candidate's note", func(backends.Grant) { s.refusal(other, withTick(s.claim(), s.tick(1)), backends.Held) }, false},
+		{"the end", func(g backends.Grant) { s.Finish(other, g) }, true},
+		{"the next run", func(g backends.Grant) { s.Finish(other, g); s.granted(other, s.claim()) }, true},
+	} {
+		s.job = s.otherJob().Job
+		g := s.granted(other, s.claim())
+		comes = func() { meanwhile.do(g) }
+		err := s.give(late, s.newOrder(backends.Revoke, g.Token))
+		if meanwhile.over != errors.Is(err, backends.ErrOver) || !meanwhile.over && err != nil {
+			s.Errorf("%s: %v, want that it comes too late: %v", meanwhile.what, err, meanwhile.over)
+		}
+		status := s.inspect(other, s.job)
+		if meanwhile.what == "the next run" != (status.Lease != nil) || meanwhile.what == "a candidate's note" && status.Record.Passed != s.tick(1) {
+			s.Errorf("%s: %s, record %s", meanwhile.what, leaseText(status.Lease), s.text(status.Record))
+		}
+	}
 }
 
 // revokeUnrecorded: with its lease the holder would lose the means to say which tick it runs, and it would run again.

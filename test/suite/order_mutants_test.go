@@ -88,6 +88,12 @@ func orderMutants() []mutant {
 				v.Record.Token, v.Record.Holder.ID = v.Lease.Token, v.Lease.Holder
 			}
 		})},
+		{"a tombstone that nobody waits for", "a revoked run leaves a silence of its own", obeyed(backends.Revoke, func(v backends.View, d *backends.OrderDecision) {
+			d.Record.Until = v.Now.UnixMilli()
+		})},
+		{"an order is written over whatever came", "an order that is overtaken is decided anew", wrapped(func(m *Mem) backends.Backend {
+			return backends.NewEngine(blind{m.memStore})
+		})},
 		{"the dead are waited for", "a dead holder's job is free at once", obeyed(backends.ForceRelease, func(_ backends.View, d *backends.OrderDecision) {
 			d.Record.Released = 0
 		})},

@@ -205,3 +205,25 @@ func (s Steps) NewsWithin(limit time.Duration, what string, ch <-chan backends.N
 
 // Looks says whether news is a reason to look at the store.
 func Looks(n backends.News) bool { return n.Look }
+
+// EveryStep asks a driver for all that it can be asked, for Patience each, as the holder of a run that may not be there. It returns the
+// errors by their steps.
+func (s Steps) EveryStep(d backends.Backend, c backends.Claim) map[string]error {
+	s.Helper()
+	g := backends.Grant{Claim: c, Token: 1, TTL: c.TTL}
+	errs := map[string]error{}
+	for step, ask := range map[string]func(ctx context.Context) error{
+		"Acquire": func(ctx context.Context) error { _, err := d.Acquire(ctx, c); return err },
+		"Renew":   func(ctx context.Context) error { _, err := d.Renew(ctx, g); return err },
+		"Finish":  func(ctx context.Context) error { return d.Finish(ctx, g, backends.Outcome{State: backends.Done}) },
+		"Abandon": func(ctx context.Context) error { return d.Abandon(ctx, c) },
+		"Order":   func(ctx context.Context) error { return d.Order(ctx, NewOrder(backends.Stop, g)) },
+		"Inspect": func(ctx context.Context) error { _, err := d.Inspect(ctx, c.Job); return err },
+		"Jobs":    func(ctx context.Context) error { _, err := d.Jobs(ctx); return err },
+	} {
+		ctx, cancel := context.WithTimeout(s.Context(), Patience)
+		errs[step] = ask(ctx)
+		cancel()
+	}
+	return errs
+}

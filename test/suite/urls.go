@@ -54,8 +54,8 @@ func Redacted[D shower](t *testing.T, open func(url string) (D, error), shown ma
 	}
 }
 
-// FuzzURL fuzzes open: whatever the URL, nothing shows its password, and nothing panics. Shapes is what errors say that a
-// URL looks like.
+// FuzzURL fuzzes open: whatever the URL, nothing shows its password, nothing panics, and what is shown of one that is taken means the
+// same. Shapes is what errors say that a URL looks like.
 func FuzzURL[D shower](f *testing.F, open func(url string) (D, error), urls []string, shapes string) {
 	f.Helper()
 	for _, url := range urls {
@@ -66,6 +66,9 @@ func FuzzURL[D shower](f *testing.F, open func(url string) (D, error), urls []st
 		var text string
 		if err == nil {
 			text = d.String()
+			if again, err := open(d.Redacted()); err != nil || again.Redacted() != d.Redacted() {
+				t.Errorf("%s is shown as %s, which is read as another: %v", url, d.Redacted(), err)
+			}
 		} else {
 			p, ok := errors.AsType[*backends.PermanentError](err)
 			if !ok {

@@ -96,15 +96,6 @@ func TestExamineRights(t *testing.T) {
 	}
 }
 
-func TestExamineNobody(t *testing.T) {
-	t.Parallel()
-	e := examine(t, "consul://127.0.0.1:1")
-	e.Expect(t, checkup.Reachable, backends.Bad, "connection refused")
-	if len(e) != 1 {
-		t.Errorf("%+v", e)
-	}
-}
-
 // A token that everybody can read is everybody's.
 func TestExamineTheTokenFile(t *testing.T) {
 	t.Parallel()
@@ -135,14 +126,5 @@ func TestExamineALogThatIsBehind(t *testing.T) {
 	x := &examination{}
 	if x.raft(map[string]any{}); len(x.Findings) > 0 {
 		t.Errorf("an agent that is no server has no log: %+v", x.Findings)
-	}
-}
-
-func TestExamineConnections(t *testing.T) {
-	t.Parallel()
-	for limit, grade := range map[int]backends.Grade{0: backends.Fine, 6: backends.Warning, 200: backends.Fine} {
-		x := &examination{}
-		x.connections(limit)
-		examined(t, x.Findings).Expect(t, "connections", grade, "")
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -20,21 +19,6 @@ import (
 	"github.com/leaderrun/leaderrun/test/servers"
 	"github.com/leaderrun/leaderrun/test/suite"
 )
-
-// everyStep returns the errors of all that a driver can be asked.
-func everyStep(t testing.TB, d *driver) map[string]error {
-	t.Helper()
-	c := claim("job", "a", 10*time.Second)
-	g := backends.Grant{Claim: c, Token: 1, TTL: c.TTL}
-	errs := map[string]error{}
-	_, errs["Acquire"] = d.Acquire(within(t, suite.Patience), c)
-	_, errs["Renew"] = d.Renew(within(t, suite.Patience), g)
-	errs["Finish"] = d.Finish(within(t, suite.Patience), g, backends.Outcome{})
-	errs["Abandon"] = d.Abandon(within(t, suite.Patience), c)
-	_, errs["Inspect"] = d.Inspect(within(t, suite.Patience), "job")
-	_, errs["Jobs"] = d.Jobs(within(t, suite.Patience))
-	return errs
-}
 
 func TestPermanentErrors(t *testing.T) {
 	t.Parallel()
@@ -52,7 +36,7 @@ func TestPermanentErrors(t *testing.T) {
 	reader := newToken(t, o, "reader", `key_prefix "leaderrun/" { policy = "read" } session_prefix "" { policy = "write" }`)
 	elsewhere := newToken(t, o, "elsewhere", `key_prefix "x/" { policy = "write" } session_prefix "" { policy = "write" }`)
 	keysOnly := newToken(t, o, "keys", `key_prefix "leaderrun/" { policy = "write" }`)
-	const all = "Acquire Renew Finish Abandon Inspect Jobs"
+	const all = "Acquire Renew Finish Abandon Order Inspect Jobs"
 	for _, c := range []struct {
 		name, url string
 		kind      backends.PermanentKind
@@ -73,7 +57,7 @@ func TestPermanentErrors(t *testing.T) {
 		{"no certificate", "consuls://" + secure.Addr() + ca, backends.Credentials, "cert", all},
 		{"sent elsewhere", "consul://" + strings.TrimPrefix(away.URL, "http://"), backends.Configuration, "Consul", all},
 	} {
-		for step, err := range everyStep(t, open(t, c.url)) {
+		for step, err := range steps.EveryStep(open(t, c.url), claim("job", "a", 10*time.Second)) {
 			if !strings.Contains(c.steps, step) {
 				continue
 			}
@@ -121,7 +105,7 @@ func TestUnknownOutcomes(t *testing.T) {
 		"consul://:hunter2@" + webAddr: webAddr,
 		s.URL() + "?dc=west":           "No path to datacenter",
 	} {
-		for step, err := range everyStep(t, open(t, url)) {
+		for step, err := range suite.On(t).EveryStep(open(t, url), claim("job", "a", 10*time.Second)) {
 			if err == nil || backends.IsPermanent(err) || errors.Is(err, backends.ErrLost) || !strings.Contains(err.Error(), want) ||
 				strings.Contains(err.Error(), "hunter2") || strings.Contains(err.Error(), "/v1/") {
 				t.Errorf("%s of %s: %v", step, url, err)
@@ -190,40 +174,7 @@ func TestOneBadHost(t *testing.T) {
 // wrong. Or one host whose certificate is bad ends a run that another would serve.
 func TestAFaultOfAllHosts(t *testing.T) {
 	t.Parallel()
-	certs, others := servers.NewCertificates(t), servers.NewCertificates(t)
-	secure := func() *httptest.Server {
-		web := httptest.NewUnstartedServer(http.NotFoundHandler())
-		web.TLS = certs.Server(t)
-		web.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
-		web.StartTLS()
-		t.Cleanup(web.Close)
-		return web
-	}
-	a, b := secure(), secure()
-	hosts := strings.TrimPrefix(a.URL, "https://") + "," + strings.TrimPrefix(b.URL, "https://")
-	claimed := func(d *driver) error {
-		_, err := d.Acquire(within(t, time.Minute), claim("job", "a", time.Minute))
-		return err
-	}
-	d := open(t, "consuls://"+hosts+"?ca="+others.CA)
-	if err := claimed(d); err == nil || backends.IsPermanent(err) {
-		t.Errorf("one of two was asked: %v", err)
-	}
-	p, ok := errors.AsType[*backends.PermanentError](claimed(d))
-	if !ok || p.Kind != backends.Configuration || !strings.Contains(p.Hint, "?ca=FILE") {
-		t.Errorf("both were asked: %+v", p)
-	}
-	d.store.roundTripper.faulty.Served()
-	if err := claimed(d); err == nil || backends.IsPermanent(err) {
-		t.Errorf("one has served since: %v", err)
-	}
-	b.Close()
-	d = open(t, "consuls://"+hosts+"?ca="+others.CA)
-	for range 5 {
-		if err := claimed(d); err == nil || backends.IsPermanent(err) {
-			t.Errorf("one is down, and may be in order: %v", err)
-		}
-	}
+	suite.FaultOfAll(t, Open, "consuls")
 }
 
 // TestNoConsul: hazard: a reply of a Consul's that was cut ends a run that the next try would start.

@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/consul/api"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/test/servers"
 	"github.com/leaderrun/leaderrun/test/suite"
 )
 
@@ -183,6 +184,23 @@ func TestLockDelay(t *testing.T) {
 	}
 }
 
+// TestForceReleaseAfterTheSession: who waits for a lease that vanished is told. The lock-delay of a session that ended
+// before the order stays, and is told as a wait.
+func TestForceReleaseAfterTheSession(t *testing.T) {
+	t.Parallel()
+	steps := suite.On(t)
+	s := server(t)
+	o := operate(t, s.URL())
+	d, other := open(t, s.URL()), open(t, s.URL())
+	g := steps.Acquire(d, claim("job", "holder", 6*time.Second))
+	o.destroySession(t, o.session(t, "job"))
+	ch := watch(t, other, "job")
+	told(t, "the watch stands", ch, suite.Looks)
+	steps.Order(other, suite.NewOrder(backends.ForceRelease, g))
+	told(t, "the job is free", ch, suite.Looks)
+	steps.Finish(other, claimUntil(t, other, claim("job", "next", time.Minute)))
+}
+
 // TestRoundTrips: what each step asks.
 func TestRoundTrips(t *testing.T) {
 	t.Parallel()
@@ -232,89 +250,37 @@ func TestRoundTrips(t *testing.T) {
 		t.Error(err)
 	}
 	asks("abandon", "kv txn session/destroy")
+	next = steps.Acquire(d, claim("job", "d", time.Minute))
+	m.requests()
+	steps.Order(d, suite.NewOrder(backends.Revoke, next))
+	asks("an order that takes the lease away", "kv txn session/destroy")
 }
 
-// TestReplySwallowed: a claim whose answer is lost has its lease, and asking again returns it.
-func TestReplySwallowed(t *testing.T) {
-	t.Parallel()
-	steps := suite.On(t)
-	s := server(t)
-	o, m := operate(t, s.URL()), between(t, s)
-	d := open(t, m.url())
-	for _, kind := range []string{"kv", "session/create", "txn"} {
-		c := claim("job "+kind, "a", time.Minute)
-		_, err := d.Acquire(m.unanswered(t, kind), c)
-		if _, ok := errors.AsType[*backends.Refusal](err); err == nil || ok || backends.IsPermanent(err) {
-			t.Fatalf("without an answer to %s: %v", kind, err)
-		}
-		m.strike(nil)
-		applied := o.get(t, c.Job, lockName)
-		if (applied != nil) != (kind == "txn") {
-			t.Fatalf("without an answer to %s the lock is %v", kind, applied)
-		}
-		g := steps.Acquire(d, c)
-		if applied != nil && (g.Native != strconv.FormatUint(applied.ModifyIndex, 10) || o.session(t, c.Job) != applied.Session) {
-			t.Errorf("asked again: %+v, want the lease that was taken: %+v", g, applied)
-		}
-		if _, err := d.Renew(m.unanswered(t, "txn"), g); err == nil || errors.Is(err, backends.ErrLost) {
-			t.Errorf("a renewal without an answer: %v", err)
-		}
-		m.strike(nil)
-		steps.Renew(d, g)
-		if err := d.Finish(m.unanswered(t, "txn"), g, backends.Outcome{State: backends.Done}); err == nil {
-			t.Error("Finish without an answer")
-		}
-		m.strike(nil)
-		steps.Finish(d, g)
-	}
-}
-
-// TestReplySpoilt: a server that fails after it has taken the lock leaves us a session that may hold it. To destroy
-// that session would end a lease that the next claim is to find.
-func TestReplySpoilt(t *testing.T) {
-	t.Parallel()
-	steps := suite.On(t)
-	s := server(t)
-	o, m := operate(t, s.URL()), between(t, s)
-	d, c := open(t, m.url()), claim("job", "a", time.Minute)
-	m.strike(func(r *http.Response) bool {
-		if what(r.Request) == "txn" {
-			r.StatusCode = http.StatusInternalServerError
-		}
-		return true
-	})
-	if _, err := d.Acquire(t.Context(), c); err == nil || backends.IsPermanent(err) {
-		t.Fatalf("Acquire: %v", err)
-	}
-	m.strike(nil)
-	session := o.session(t, "job")
-	g := steps.Acquire(d, c)
-	if o.session(t, "job") != session {
-		t.Error("asked again: another lease")
-	}
-	steps.Finish(d, g)
-}
-
-// TestSessionNotFound: a leader that was deposed may not know a session. That ends no run.
-func TestSessionNotFound(t *testing.T) {
+// TestLostReplies: whichever answer is lost, asking again gives the same lease and one run. A session that may hold the lock stays: to
+// destroy it would end a lease that the next claim is to find. One that a deposed leader does not know ends no run.
+func TestLostReplies(t *testing.T) {
 	t.Parallel()
 	steps := suite.On(t)
 	s := server(t)
 	m := between(t, s)
-	d := open(t, m.url())
-	g := steps.Acquire(d, claim("job", "a", time.Minute))
-	m.strike(func(r *http.Response) bool {
-		if what(r.Request) == "session/renew" {
-			r.StatusCode = http.StatusNotFound
+	d, other := open(t, m.url()), open(t, s.URL())
+	for kind, code := range map[string]int{
+		"kv": http.StatusInternalServerError, "txn": http.StatusInternalServerError, "session/create": http.StatusInternalServerError,
+		"session/renew": http.StatusNotFound, "session/destroy": http.StatusInternalServerError,
+	} {
+		steps.Repeat(d, other, claim(kind, "a", time.Minute), func() {
+			var once sync.Once
+			m.strike(func(r *http.Response) bool {
+				if what(r.Request) == kind {
+					once.Do(func() { r.StatusCode = code })
+				}
+				return true
+			})
+		})
+		if left, err := other.read(t.Context(), kind); err != nil || len(left.record.Runs) != 3 {
+			t.Errorf("%s: %+v, %v; want three runs", kind, left, err)
 		}
-		return true
-	})
-	if _, err := d.Renew(within(t, 300*time.Millisecond), g); err == nil || errors.Is(err, backends.ErrLost) {
-		t.Errorf("Renew: %v, want an unknown outcome", err)
 	}
-	m.strike(nil)
-	steps.Renew(d, g)
-	steps.Finish(d, g)
 }
 
 // TestForeignKeys: another program's entries are an error, whoever reads them.
@@ -355,32 +321,19 @@ func TestForeignKeys(t *testing.T) {
 	}
 }
 
-// TestNoSessionsLeft: those who were not granted leave no session behind.
+// TestNoSessionsLeft: who was not granted leaves no session behind, also where somebody else was quicker.
 func TestNoSessionsLeft(t *testing.T) {
 	t.Parallel()
+	steps := suite.On(t)
 	s := server(t)
-	o := operate(t, s.URL())
-	var all sync.WaitGroup
-	var one sync.Mutex
-	var grants []backends.Grant
-	for i := range 20 {
-		d := open(t, s.URL())
-		all.Go(func() {
-			g, err := d.Acquire(t.Context(), claim("job", strconv.Itoa(i), time.Minute))
-			if err == nil {
-				one.Lock()
-				grants = append(grants, g)
-				one.Unlock()
-			} else if r, ok := errors.AsType[*backends.Refusal](err); !ok || r.Verdict != backends.Held {
-				t.Errorf("Acquire: %v", err)
-			}
-		})
-	}
-	all.Wait()
-	if len(grants) != 1 {
-		t.Fatalf("%d of 20 were granted", len(grants))
-	}
-	if n := o.sessions(t); n != 1 {
-		t.Errorf("%d sessions, want that of the holder", n)
-	}
+	o, m := operate(t, s.URL()), between(t, s)
+	d, other := open(t, m.url()), open(t, s.URL())
+	m.strike(func(r *http.Response) bool {
+		if what(r.Request) == "session/create" {
+			steps.Acquire(other, claim("job", "quicker", time.Minute))
+		}
+		return true
+	})
+	steps.Refused(d, claim("job", "a", time.Minute), backends.Held)
+	servers.Eventually(t, "there is one session", func() bool { return o.sessions(t) == 1 })
 }

@@ -139,21 +139,6 @@ func TestWatchRestored(t *testing.T) {
 	told(t, "released", ch, suite.Looks)
 }
 
-// TestWatchOutlivesServer: a restart of the server breaks no watch.
-func TestWatchOutlivesServer(t *testing.T) {
-	t.Parallel()
-	steps := suite.On(t)
-	s := server(t)
-	d, other := open(t, s.URL()), open(t, s.URL())
-	g := steps.Acquire(other, claim("job", "a", time.Minute))
-	ch := watch(t, d, "job")
-	told(t, "the watch stands", ch, suite.Looks)
-	s.Restart(t, true)
-	told(t, "connected again", ch, suite.Looks)
-	steps.Finish(other, g)
-	told(t, "released", ch, suite.Looks)
-}
-
 // TestWatchForbidden: without the right to read, a watch ends, and waiting goes on by timers.
 func TestWatchForbidden(t *testing.T) {
 	t.Parallel()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/backends/etcd/rpc"
+	"github.com/leaderrun/leaderrun/test/suite"
 )
 
 // TestNoBeatComesTwice: somebody deletes what tells of a live holder's beats, or puts back what it was. A sign of life
@@ -94,7 +95,10 @@ func TestForeignKeys(t *testing.T) {
 		before := w.server.Ctl(t, "get", "--prefix", "", "-w", "json")
 		_, acquire := w.other.Acquire(t.Context(), newClaim("job"))
 		_, inspect := w.other.Inspect(t.Context(), "job")
-		for step, err := range map[string]error{"Acquire": acquire, "Inspect": inspect} {
+		for step, err := range map[string]error{
+			"Acquire": acquire, "Inspect": inspect,
+			"Order": w.other.Order(t.Context(), suite.NewOrder(backends.ForceRelease, backends.Grant{Claim: newClaim("job"), Token: 1})),
+		} {
 			p, ok := errors.AsType[*backends.PermanentError](err)
 			if !ok || p.Kind != backends.Configuration || !strings.Contains(err.Error(), string(key)) {
 				t.Errorf("%s: %s: %v", what, step, err)

@@ -115,15 +115,6 @@ func TestExamineNoSpace(t *testing.T) {
 	examine(t, s.URL(), aMoment).Expect(t, "alarms", backends.Bad, "NOSPACE")
 }
 
-func TestExamineNobody(t *testing.T) {
-	t.Parallel()
-	e := examine(t, "etcd://127.0.0.1:1", aMoment)
-	e.Expect(t, checkup.Reachable, backends.Bad, "connection refused")
-	if len(e) != 1 {
-		t.Errorf("%+v", e)
-	}
-}
-
 // What no server of these tests has.
 func TestExamineWhatMembersSay(t *testing.T) {
 	t.Parallel()

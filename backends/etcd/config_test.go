@@ -130,15 +130,7 @@ func TestRefusedAccess(t *testing.T) {
 		{"another name", "etcds://" + secure.Endpoint() + "?server-name=other&ca=" + certs.CA + "&" + mine, backends.Configuration, "?server-name="},
 	} {
 		d := open(t, c.url)
-		claim := newClaim("job")
-		_, acquire := d.Acquire(t.Context(), claim)
-		_, renew := d.Renew(t.Context(), backends.Grant{Claim: claim, Token: 1, TTL: claim.TTL})
-		_, inspect := d.Inspect(t.Context(), "job")
-		_, jobs := d.Jobs(t.Context())
-		for step, err := range map[string]error{
-			"Acquire": acquire, "Renew": renew, "Inspect": inspect, "Jobs": jobs, "Abandon": d.Abandon(t.Context(), claim),
-			"Finish": d.Finish(t.Context(), backends.Grant{Claim: claim, Token: 1, TTL: claim.TTL}, backends.Outcome{State: backends.Done}),
-		} {
+		for step, err := range suite.On(t).EveryStep(d, newClaim("job")) {
 			p, ok := errors.AsType[*backends.PermanentError](err)
 			if !ok || p.Kind != c.kind || !strings.Contains(p.Hint, c.hint) {
 				t.Errorf("%s: %s: %v (%+v)", c.what, step, err, p)

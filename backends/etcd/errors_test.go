@@ -10,8 +10,8 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/backends/etcd/rpc"
-	"github.com/leaderrun/leaderrun/internal/checkup"
 	"github.com/leaderrun/leaderrun/test/servers"
+	"github.com/leaderrun/leaderrun/test/suite"
 )
 
 // saying is a server that answers the same to everybody.
@@ -28,56 +28,14 @@ func saying(t *testing.T, text string) string {
 // wrong. Or one member whose certificate is bad ends a run that another would serve.
 func TestAFaultOfAllMembers(t *testing.T) {
 	t.Parallel()
-	certs, others := servers.NewCertificates(t), servers.NewCertificates(t)
-	a, _ := servers.Shaking(t, certs.Server(t))
-	b, down := servers.Shaking(t, certs.Server(t))
-	ca := "?ca=" + others.CA
-	claim := func(d *driver) error {
-		_, err := d.Acquire(t.Context(), newClaim("job"))
-		return err
-	}
-	d := open(t, "etcds://"+a+","+b+ca)
-	if err := claim(d); err == nil || backends.IsPermanent(err) {
-		t.Errorf("one of two was asked: %v", err)
-	}
-	p, ok := errors.AsType[*backends.PermanentError](claim(d))
-	if !ok || p.Kind != backends.Configuration || !strings.Contains(p.Hint, "?ca=FILE") {
-		t.Errorf("both were asked: %+v", p)
-	}
-	d.store.ended(a, &rpc.Error{Code: rpc.Unavailable}) // it serves, and knows no leader
-	if err := claim(d); err == nil || backends.IsPermanent(err) {
-		t.Errorf("one has served since: %v", err)
-	}
-	down()
-	d = open(t, "etcds://"+a+","+b+ca)
-	for range 5 {
-		if err := claim(d); err == nil || backends.IsPermanent(err) {
-			t.Errorf("one is down, and may be in order: %v", err)
-		}
-	}
+	suite.FaultOfAll(t, Open, "etcds")
+	d := open(t, "etcd://a,b")
 	old := &rpc.Error{Code: rpc.Unimplemented, Message: "unknown method"}
-	if d.store.ended(a, old); backends.IsPermanent(d.store.classify(old)) {
+	if d.store.ended("a:2379", old); backends.IsPermanent(d.store.classify(old)) {
 		t.Error("one of two is too old")
 	}
-	if d.store.ended(b, old); !backends.IsPermanent(d.store.classify(old)) {
+	if d.store.ended("b:2379", old); !backends.IsPermanent(d.store.classify(old)) {
 		t.Error("both are too old")
-	}
-}
-
-// TestExamineAFaultOfAMember: hazard: who named the wrong authority is sent to look for a firewall.
-func TestExamineAFaultOfAMember(t *testing.T) {
-	t.Parallel()
-	certs, others := servers.NewCertificates(t), servers.NewCertificates(t)
-	a, _ := servers.Shaking(t, certs.Server(t))
-	b, _ := servers.Shaking(t, certs.Server(t))
-	found := examine(t, "etcds://"+a+","+b+"?ca="+others.CA, aMoment)[checkup.Reachable]
-	if len(found) != 2 {
-		t.Fatalf("%+v", found)
-	}
-	for _, f := range found {
-		if f.Grade != backends.Bad || !strings.Contains(f.Remedy, "?ca=FILE") {
-			t.Errorf("%+v", f)
-		}
 	}
 }
 

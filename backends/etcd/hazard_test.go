@@ -73,52 +73,6 @@ func TestKeyDeletedWhileTheLeaseLives(t *testing.T) {
 	w.Finish(w.other, w.Acquire(w.other, newClaim("job")))
 }
 
-// TestLeaseRevoked: a newcomer waits for the TTL of the record, one who has seen the last beat for what is left
-// of it since then, and one who has seen an earlier beat as long as a newcomer.
-func TestLeaseRevoked(t *testing.T) {
-	w := newWorld(t)
-	c := newClaim("job")
-	g := w.Acquire(w.d, c)
-	early := w.Refused(w.other, newClaim("job"), backends.Held).Seen
-	news, err := w.other.Watch(t.Context(), "job")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for n := range news { // the watch stands
-		if n.Look {
-			break
-		}
-	}
-	w.Renew(w.d, g)
-	last := (<-news).Seen
-	if want := (backends.LastSeen{Token: g.Token, Beat: w.operator.state(t, "job").beaten}); last != want || last.Beat <= early.Beat {
-		t.Fatalf("seen %+v after %+v, want %+v", last, early, want)
-	}
-	w.operator.revokeLease(t, "job")
-	if n := <-news; !n.Look {
-		t.Errorf("the watch says %+v about a lease that was revoked", n)
-	}
-	_, err = w.d.Renew(t.Context(), g)
-	w.WantLost("Renew", err)
-
-	waits := func(seen backends.LastSeen, since, want time.Duration) {
-		t.Helper()
-		candidate := newClaim("job")
-		candidate.Seen = seen
-		candidate.Seen.For = since
-		if r := w.Refused(w.other, candidate, backends.Vanished); r.Wait != want || r.Seen != last {
-			t.Errorf("who has seen %+v for %v waits %v and is shown %+v; want %v, %+v", seen, since, r.Wait, r.Seen, want, last)
-		}
-	}
-	waits(backends.LastSeen{}, 0, c.TTL)
-	waits(early, time.Hour, c.TTL)
-	waits(last, c.TTL-5*time.Second, 5*time.Second)
-	granted := newClaim("job")
-	granted.Seen = last
-	granted.Seen.For = c.TTL
-	w.Finish(w.other, w.Acquire(w.other, granted))
-}
-
 // TestRenewalConfirmedAfterRevoke: some versions answer a renewal with OK although the lease was revoked
 // (etcd#14758, #20590). The transaction sees that the key is gone.
 func TestRenewalConfirmedAfterRevoke(t *testing.T) {
@@ -231,19 +185,6 @@ func TestHedgedRenewal(t *testing.T) {
 	}
 }
 
-// TestTwoClusters: members that know nothing of each other would both give the lease.
-func TestTwoClusters(t *testing.T) {
-	w := newWorld(t)
-	stranger := servers.Etcd(t, servers.EtcdOptions{UnsafeNoFsync: true})
-	d := open(t, "etcd://"+w.server.Endpoint()+","+stranger.Endpoint())
-	g := w.Acquire(d, newClaim("job"))
-	d.store.client.RotateEndpoint()
-	if _, err := d.Acquire(t.Context(), newClaim("job")); !backends.IsPermanent(err) || !strings.Contains(err.Error(), "different etcd clusters") {
-		t.Errorf("Acquire: %v", err)
-	}
-	w.Finish(w.d, g)
-}
-
 // TestTwoClustersInOneClaim: what one of them has said counts for nothing in the other, also where it is free in both.
 func TestTwoClustersInOneClaim(t *testing.T) {
 	w := newWorld(t)
@@ -282,72 +223,6 @@ func TestLostReplies(t *testing.T) {
 			w.runs(job, 3)
 		}
 	}
-}
-
-// TestSwallowedReply: the network takes the reply to a claim, and says nothing.
-func TestSwallowedReply(t *testing.T) {
-	w := newWorld(t)
-	proxy := servers.NewProxy(t, w.server.Endpoint())
-	d := open(t, "etcd://"+proxy.Addr())
-	w.Finish(d, w.Acquire(d, newClaim("warm")))
-	c := newClaim("job")
-	var swapping atomic.Bool
-	intercept(d, func(request string) {
-		if request == "swap" && swapping.CompareAndSwap(false, true) {
-			proxy.DropReplies(true)
-		}
-	}, nil)
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	done := make(chan error, 1)
-	go func() { _, err := d.Acquire(ctx, c); done <- err }()
-	var token int64
-	servers.Eventually(t, "the claim is applied", func() bool {
-		token = w.operator.state(t, "job").record.Token
-		return token != 0
-	})
-	cancel()
-	if err := <-done; err == nil || backends.IsAnswer(err) {
-		t.Fatalf("Acquire: %v, want an unknown outcome", err)
-	}
-	proxy.DropReplies(false)
-	proxy.Cut()
-	var g backends.Grant
-	servers.Eventually(t, "granted", func() (ok bool) {
-		var err error
-		g, err = d.Acquire(t.Context(), c)
-		return err == nil
-	})
-	if g.Token != token {
-		t.Errorf("token %d, and %d before", g.Token, token)
-	}
-	w.Finish(d, g)
-	w.runs("job", 1)
-}
-
-// TestCancelledRelease: the context ends while the release is on its way (etcd#22123, client-go). Asking again
-// finds that it was done; if nobody asks, the job is free all the same.
-func TestCancelledRelease(t *testing.T) {
-	w := newWorld(t)
-	for _, again := range []bool{true, false} {
-		ctx, cancel := context.WithCancel(t.Context())
-		d := open(t, w.server.URL())
-		g := w.Acquire(d, newClaim("job"))
-		intercept(d, nil, func(request string) error {
-			if request == "swap" {
-				cancel()
-			}
-			return ctx.Err()
-		})
-		if err := d.Finish(ctx, g, backends.Outcome{State: backends.Done}); err == nil || backends.IsAnswer(err) {
-			t.Fatalf("Finish: %v, want an unknown outcome", err)
-		}
-		if again {
-			w.Finish(w.other, g)
-		}
-		w.Finish(w.other, w.Acquire(w.other, newClaim("job")))
-	}
-	w.runs("job", 4)
 }
 
 // TestServerRaisesTTL: an etcd with slow elections gives longer leases than were asked for. What counts for those

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -22,29 +21,6 @@ func (w *world) inspect(job string) backends.Status {
 		w.Fatalf("Inspect: %v", err)
 	}
 	return s
-}
-
-func TestInspect(t *testing.T) {
-	w := newWorld(t)
-	c := newClaim("job")
-	began := time.Now()
-	g := w.Acquire(w.d, c)
-	if s := w.inspect("job"); s.Lease == nil || s.Lease.Left < c.TTL-time.Since(began)-time.Second || s.Lease.Left > c.TTL || s.Wait != 0 || len(s.Notes) != 0 {
-		t.Errorf("held: %+v", s)
-	}
-	w.operator.deleteRecord(t, "job")
-	if s := w.inspect("job"); s.Lease == nil || s.Lease.Holder != c.Holder.ID || s.Record.Job != "job" {
-		t.Errorf("without a record: %+v", s)
-	}
-	w.Renew(w.d, g)
-	w.operator.deleteLease(t, "job")
-	if s := w.inspect("job"); s.Lease != nil || s.Wait != c.TTL || s.Record.Free() {
-		t.Errorf("vanished: %+v", s)
-	}
-	w.Finish(w.d, g)
-	if s := w.inspect("job"); s.Lease != nil || s.Wait != 0 || !s.Record.Free() {
-		t.Errorf("free: %+v", s)
-	}
 }
 
 // TestInspectTheEnd: a lease that ends between the two requests is not shown, and neither is what went before.

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/test/suite"
 )
 
 // TestRequests: what each step costs. What is asked at the same time stands in brackets.
@@ -99,6 +100,7 @@ func TestNothingPilesUp(t *testing.T) {
 	}, nil)
 	w.Refused(late, newClaim("race"), backends.Held)
 	w.Finish(w.d, overtaken)
+	w.Order(w.other, suite.NewOrder(backends.Revoke, w.Acquire(w.d, newClaim("revoked"))))
 	if list := w.server.Ctl(t, "lease", "list"); !strings.Contains(list, "found 1 leases") {
 		t.Errorf("etcdctl lease list: %s", list)
 	}

@@ -96,25 +96,3 @@ func TestWatchGoesOn(t *testing.T) {
 	for range ch { // until it is closed
 	}
 }
-
-// TestWatchEndsWithTheDriver: also one whose server cannot be reached.
-func TestWatchEndsWithTheDriver(t *testing.T) {
-	w := newWorld(t)
-	for _, url := range []string{w.server.URL(), "etcd://127.0.0.1:1"} {
-		d := open(t, url)
-		ch, err := d.Watch(t.Context(), "job")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := d.Close(); err != nil {
-			t.Error(err)
-		}
-		for range ch { // until it is closed
-		}
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := w.d.Watch(ctx, "job"); err == nil {
-		t.Error("a watch with a context that has ended")
-	}
-}

@@ -7,12 +7,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
-
-	"pgregory.net/rapid"
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/internal/flock"
@@ -20,43 +17,24 @@ import (
 )
 
 // The guardian kills the tree of a stopped wrapper and unlocks what they share. When the wrapper goes on, it
-// must not believe that it still leads, and must not take the lock again by asking.
+// must not believe that it still leads, and must not take the lock again by asking. Where the system does not show the locks of a
+// description, a second one asks.
 func TestUnlockedByTheGuardian(t *testing.T) {
-	steps := suite.On(t)
-	dir := t.TempDir()
-	d, other := openDir(t, dir), openDir(t, dir)
-	g := steps.Acquire(d, claimFor("job"))
-	unlockAsGuardian(t, g)
-	if _, err := d.Renew(t.Context(), g); !errors.Is(err, backends.ErrLost) {
-		t.Fatalf("Renew: %v, want ErrLost", err)
-	}
-	next := steps.Acquire(other, claimFor("job"))
-	if _, err := d.Renew(t.Context(), g); !errors.Is(err, backends.ErrLost) {
-		t.Fatalf("Renew: %v, want ErrLost", err)
-	}
-	if err := d.Finish(t.Context(), g, backends.Outcome{State: backends.Lost}); !errors.Is(err, backends.ErrLost) {
-		t.Fatalf("Finish: %v, want ErrLost", err)
-	}
-	steps.Refused(d, g.Claim, backends.Held)
-	if _, err := other.Renew(t.Context(), next); err != nil {
-		t.Fatal(err)
-	}
-	steps.Finish(other, next)
-}
-
-// Where the system does not show the locks of a description, a second one asks.
-func TestUnlockedWithoutProc(t *testing.T) {
-	steps := suite.On(t)
-	dir := t.TempDir()
-	d := openDir(t, dir)
-	g := steps.Acquire(d, claimFor("job"))
-	leaseOf(t, g).probe = true
-	if _, err := d.Renew(t.Context(), g); err != nil {
-		t.Fatal(err)
-	}
-	unlockAsGuardian(t, g)
-	if _, err := d.Renew(t.Context(), g); !errors.Is(err, backends.ErrLost) {
-		t.Fatalf("Renew: %v, want ErrLost", err)
+	for _, probe := range []bool{false, true} {
+		steps := suite.On(t)
+		dir := t.TempDir()
+		d, other := openDir(t, dir), openDir(t, dir)
+		g := steps.Acquire(d, claimFor("job"))
+		leaseOf(t, g).probe = probe
+		steps.Renew(d, g)
+		unlockAsGuardian(t, g)
+		steps.Lost(d, g)
+		next := steps.Acquire(other, claimFor("job"))
+		steps.Lost(d, g)
+		steps.WantLost("Finish", d.Finish(t.Context(), g, backends.Outcome{State: backends.Lost}))
+		steps.Refused(d, g.Claim, backends.Held)
+		steps.Renew(other, next)
+		steps.Finish(other, next)
 	}
 }
 
@@ -69,27 +47,6 @@ func TestFinishAfterTheGuardian(t *testing.T) {
 	unlockAsGuardian(t, g)
 	steps.Finish(d, g)
 	steps.Finish(other, steps.Acquire(other, claimFor("job")))
-}
-
-// A disk that does not answer must not hold up a wrapper that has a deadline to keep.
-func TestHungDisk(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-	defer cancel()
-	hung := make(chan struct{})
-	defer close(hung)
-	returned := make(chan error, 1)
-	go func() {
-		_, err := inTime(ctx, new(sync.WaitGroup), func(context.Context) (int, error) { <-hung; return 0, nil })
-		returned <- err
-	}()
-	select {
-	case err := <-returned:
-		if !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("%v, want outcome unknown", err)
-		}
-	case <-time.After(suite.Patience):
-		t.Error("the call has not returned")
-	}
 }
 
 // A renewal that hung must leave the lease to the next one when it goes on.
@@ -150,18 +107,6 @@ func TestDecisionThatPanics(t *testing.T) {
 		t.Fatalf("the next end: %v", err)
 	}
 	steps.Finish(other, steps.Acquire(other, claimFor("job")))
-}
-
-// A crash can empty a record: the job is shown, and nobody has run it.
-func TestInspectAnEmptyRecord(t *testing.T) {
-	d := openDir(t, t.TempDir())
-	if err := os.WriteFile(d.store.paths("job").record, nil, fileMode); err != nil {
-		t.Fatal(err)
-	}
-	status, err := d.Inspect(t.Context(), "job")
-	if err != nil || status.Lease != nil || status.Record.Job != "job" || status.Record.Token != 0 {
-		t.Errorf("%+v, %v", status, err)
-	}
 }
 
 // Other descriptors of the description (the guardian's, a child's that just forks) do not keep the lock.
@@ -252,11 +197,14 @@ func TestRaisedTokenIsALoss(t *testing.T) {
 	leaseOf(t, g).end()
 }
 
+// The hazard: one record that cannot be read is overwritten, or keeps an operator from seeing who runs all the others.
 func TestDamagedRecordStopsTheJob(t *testing.T) {
 	steps := suite.On(t)
 	dir := t.TempDir()
 	d := openDir(t, dir)
-	steps.Finish(d, steps.Acquire(d, claimFor("job")))
+	for _, job := range []string{"a", "job", "z"} {
+		steps.Finish(d, steps.Acquire(d, claimFor(job)))
+	}
 	p := pathsIn(dir, "job")
 	whole, err := os.ReadFile(p.record)
 	if err != nil {
@@ -275,6 +223,9 @@ func TestDamagedRecordStopsTheJob(t *testing.T) {
 		if got, err := os.ReadFile(p.record); err != nil || string(got) != text {
 			t.Errorf("record %.20q was overwritten with %q (%v)", text, got, err)
 		}
+		if names, err := d.Jobs(t.Context()); text != other && (!backends.IsPermanent(err) || !slices.Equal(names, []string{"a", "z"})) {
+			t.Errorf("record %.20q: jobs %q, %v", text, names, err)
+		}
 	}
 }
 
@@ -290,28 +241,14 @@ func TestEmptyRecordIsALostOne(t *testing.T) {
 	if err := os.Truncate(pathsIn(dir, "job").record, 0); err != nil {
 		t.Fatal(err)
 	}
+	if status, err := d.Inspect(t.Context(), "job"); err != nil || status.Lease != nil || status.Record.Job != "job" || status.Record.Token != 0 {
+		t.Errorf("%+v, %v; want a job that nobody has run", status, err)
+	}
 	next := steps.Acquire(d, claimFor("job"))
 	if next.Token <= g.Token {
 		t.Errorf("token %d after %d", next.Token, g.Token)
 	}
 	steps.Finish(d, next)
-}
-
-// The hazard: one record that cannot be read keeps an operator from seeing who runs all the others.
-func TestDamagedRecordDoesNotHideTheOthers(t *testing.T) {
-	steps := suite.On(t)
-	dir := t.TempDir()
-	d := openDir(t, dir)
-	for _, job := range []string{"a", "b", "c"} {
-		steps.Finish(d, steps.Acquire(d, claimFor(job)))
-	}
-	if err := os.WriteFile(pathsIn(dir, "b").record, []byte(`{"job": "b`), fileMode); err != nil {
-		t.Fatal(err)
-	}
-	names, err := d.Jobs(t.Context())
-	if _, ok := errors.AsType[*backends.PermanentError](err); !ok || !slices.Equal(names, []string{"a", "c"}) {
-		t.Errorf("jobs %q, %v", names, err)
-	}
 }
 
 // A process that dies between writing and renaming leaves the old record and something that nobody reads.
@@ -386,50 +323,6 @@ func TestOwnerComesFirst(t *testing.T) {
 		t.Errorf("token %d after %d", g.Token, cut.Token)
 	}
 	steps.Finish(d, g)
-}
-
-func TestSymbolicLinkIsNotFollowed(t *testing.T) {
-	dir := t.TempDir()
-	d := openDir(t, dir)
-	p := pathsIn(dir, "job")
-	for _, path := range []string{p.lock, p.beat} {
-		target := filepath.Join(t.TempDir(), "target")
-		_ = os.Remove(path)
-		if err := os.Symlink(target, path); err != nil {
-			t.Fatal(err)
-		}
-		_, err := d.Acquire(t.Context(), claimFor("job"))
-		if permanent, ok := errors.AsType[*backends.PermanentError](err); !ok || permanent.Hint == "" {
-			t.Errorf("Acquire through a symbolic link: %v", err)
-		}
-		if _, err := os.Lstat(target); !errors.Is(err, os.ErrNotExist) {
-			t.Errorf("the link's target was made: %v", err)
-		}
-		remove(t, path)
-	}
-}
-
-func TestBeat(t *testing.T) {
-	p := pathsIn(t.TempDir(), "job")
-	rapid.Check(t, func(t *rapid.T) {
-		number := rapid.OneOf(rapid.Int64Range(0, backends.MaxToken), rapid.Int64())
-		want := beat{number.Draw(t, "token"), number.Draw(t, "beat"), number.Draw(t, "until"), number.Draw(t, "ttl")}
-		if err := p.writeBeat(want); err != nil {
-			t.Fatal(err)
-		}
-		if got, ok := p.readBeat(); ok != want.fits() || ok && got != want { // what no record may have is none
-			t.Errorf("%+v, %v; want %+v", got, ok, want)
-		}
-		info, err := os.Stat(p.beat)
-		if err != nil || info.Size() > 110 {
-			t.Errorf("%v, %v", info.Size(), err)
-		}
-	})
-	for _, line := range []string{"", " ", "1 2 3 4", "1 2 3 4 00000000", "1 2 3 ffffffff", strings.Repeat("\x00", beatLength)} {
-		if b, ok := parseBeat(line); ok {
-			t.Errorf("%q is %+v", line, b)
-		}
-	}
 }
 
 // An error of a list names the directory, as there is no prefix to name.

@@ -304,6 +304,7 @@ func FuzzBeat(f *testing.F) {
 	}
 	f.Add(line(beat{1, 2, 3, 4}), int64(1), int64(2), int64(3), int64(4))
 	f.Add("", int64(-1), int64(1<<62), int64(0), int64(1<<53))
+	f.Add("1 2 3 ffffffff", int64(1), int64(0), int64(0), int64(0))
 	f.Add("1 2 3 4 5 deadbeef", int64(1<<53-1), int64(1<<53-1), int64(1<<53-1), int64(1))
 	f.Fuzz(func(t *testing.T, text string, token, n, until, ttl int64) {
 		if b, ok := parseBeat(text); ok && !b.fits() {

@@ -6,10 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -21,13 +19,11 @@ import (
 	"github.com/leaderrun/leaderrun/test/suite"
 )
 
-const (
-	helperEnv = "LEADERRUN_TEST_HELPER" // what this test binary does as a process of its own
-)
+const helperEnv = "LEADERRUN_TEST_HELPER" // what this test binary does as a process of its own
 
 func TestMain(m *testing.M) {
 	if what := os.Getenv(helperEnv); what != "" {
-		if err := help(what, os.Args[1], os.Args[2:]); err != nil {
+		if err := help(what, os.Args[1]); err != nil {
 			fmt.Println("error:", err)
 			os.Exit(1)
 		}
@@ -37,7 +33,7 @@ func TestMain(m *testing.M) {
 }
 
 // help is one run of leaderrun as far as the store can see it.
-func help(what, dir string, args []string) error {
+func help(what, dir string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), suite.Patience)
 	defer cancel()
 	d, err := newDriver(dir)
@@ -65,16 +61,6 @@ func help(what, dir string, args []string) error {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 	case "stand by":
 		return standBy(ctx, d)
-	case "count":
-		n, err := strconv.Atoi(args[0])
-		if err != nil {
-			return err
-		}
-		for range n {
-			if err := count(ctx, d, filepath.Join(dir, "counter")); err != nil {
-				return err
-			}
-		}
 	}
 	return nil
 }
@@ -108,42 +94,15 @@ func standBy(ctx context.Context, d *driver) error {
 	return ctx.Err()
 }
 
-// count adds one to a number in a file, which nothing but the lease protects.
-func count(ctx context.Context, d *driver, path string) error {
-	c := claimFor("job")
-	for {
-		g, err := d.Acquire(ctx, c)
-		if r, ok := errors.AsType[*backends.Refusal](err); ok && r.Verdict == backends.Held {
-			time.Sleep(5*time.Millisecond + rand.N(500*time.Millisecond)) // two hundred tries a second, and whoever holds it has work to do
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		n, err := strconv.Atoi(string(text))
-		if err != nil {
-			return err
-		}
-		if err := os.WriteFile(path, []byte(strconv.Itoa(n+1)), fileMode); err != nil {
-			return err
-		}
-		return d.Finish(ctx, g, backends.Outcome{State: backends.Done})
-	}
-}
-
 // helper is another process at work.
 type helper struct {
 	*exec.Cmd
 	out *bufio.Scanner
 }
 
-func start(t *testing.T, what, dir string, args ...string) *helper {
+func start(t *testing.T, what, dir string) *helper {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0], append([]string{dir}, args...)...)
+	cmd := exec.CommandContext(t.Context(), os.Args[0], dir)
 	cmd.Env = append(os.Environ(), helperEnv+"="+what)
 	if _, err := cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
@@ -265,33 +224,5 @@ func TestHandoverBetweenProcesses(t *testing.T) {
 		if len(tokens) != standbys {
 			t.Errorf("tokens %v, want %d different ones", tokens, standbys)
 		}
-	}
-}
-
-func TestFiftyProcesses(t *testing.T) {
-	const processes, rounds = 50, 2
-	dir := t.TempDir()
-	counter := filepath.Join(dir, "counter")
-	if err := os.WriteFile(counter, []byte("0"), fileMode); err != nil {
-		t.Fatal(err)
-	}
-	var all []*helper
-	for range processes {
-		all = append(all, start(t, "count", dir, strconv.Itoa(rounds)))
-	}
-	for _, h := range all {
-		for h.out.Scan() {
-			t.Error(h.out.Text())
-		}
-		if err := h.Wait(); err != nil {
-			t.Error(err)
-		}
-	}
-	text, err := os.ReadFile(counter)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(text) != strconv.Itoa(processes*rounds) {
-		t.Errorf("%d processes counted to %s in %d rounds", processes, text, rounds)
 	}
 }

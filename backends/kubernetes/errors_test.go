@@ -12,7 +12,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
@@ -143,51 +142,6 @@ func TestAskedAsAnybody(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-}
-
-// TestWatchBeginsAnew: a watch that is cut, that was told that its version is gone, or that the server does not take
-// now, begins anew by itself, and says to look when it stands.
-func TestWatchBeginsAnew(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		stands := make(chan int)
-		s := &scripted{watch: func(n int, started func(), _ func(api.Event)) error {
-			if n == 3 {
-				return &api.Error{Code: 503}
-			}
-			started()
-			select {
-			case stands <- n:
-			case <-ctx.Done():
-				return context.Cause(ctx)
-			}
-			if n == 1 {
-				return errors.New("EOF")
-			}
-			return &api.Error{Code: 410, Reason: api.Expired}
-		}}
-		d := driverOf(s)
-		ch, err := d.Watch(ctx, "job")
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, want := range []int{1, 2, 4, 5} {
-			if n := <-ch; !n.Look {
-				t.Errorf("%+v", n)
-			}
-			if n := <-stands; n != want {
-				t.Errorf("watch %d, want %d", n, want)
-			}
-		}
-		cancel()
-		for range ch {
-			t.Log("it ends")
-		}
-		if err := d.Close(); err != nil {
-			t.Error(err)
-		}
-	})
 }
 
 // TestWatchEndsWhereNoRetryHelps, and when the driver is closed.

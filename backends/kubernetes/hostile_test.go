@@ -59,17 +59,7 @@ func TestHostileAnswers(t *testing.T) {
 		d := answers(t, answer)
 		d.client.(interface{ Ready(context.Context) error }).Ready(t.Context()) // there is a connection
 		ended := make(chan map[string]error, 1)
-		go func() {
-			ctx, cancel := context.WithTimeout(t.Context(), suite.Patience/2)
-			defer cancel()
-			errs := map[string]error{}
-			_, errs["Acquire"] = d.Acquire(ctx, c)
-			_, errs["Renew"] = d.Renew(ctx, backends.Grant{Claim: c, Token: 1, TTL: c.TTL})
-			errs["Finish"] = d.Finish(ctx, backends.Grant{Claim: c, Token: 1, TTL: c.TTL}, backends.Outcome{})
-			_, errs["Inspect"] = d.Inspect(ctx, "job")
-			_, errs["Jobs"] = d.Jobs(ctx)
-			ended <- errs
-		}()
+		go func() { ended <- suite.On(t).EveryStep(d, c) }()
 		select {
 		case errs := <-ended:
 			for step, err := range errs {
@@ -77,7 +67,7 @@ func TestHostileAnswers(t *testing.T) {
 					t.Errorf("%s: %s: %v", name, step, err)
 				}
 			}
-		case <-time.After(suite.Patience):
+		case <-time.After(2 * suite.Patience):
 			t.Fatalf("%s: the driver hangs", name)
 		}
 	}

@@ -1,7 +1,6 @@
 package kubernetes
 
 import (
-	"context"
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
@@ -96,36 +95,4 @@ func releaseBesideRenewal(w *world) {
 	}
 	w.Lost(w.d, g)
 	w.Finish(w.other, w.Acquire(w.other, newClaim("job")))
-}
-
-// cancelledRelease: the context ends while the release is on its way (client-go 500bfe0, etcd#22123): before it arrives,
-// or when it is applied. Asked again it is done, once; if nobody asks, what was applied has freed the job all the same.
-func cancelledRelease(w *world) {
-	for job, is := range map[string]struct{ applied, again bool }{
-		"lost":             {again: true},
-		"applied":          {applied: true, again: true},
-		"applied-for-good": {applied: true},
-	} {
-		g := w.Acquire(w.d, newClaim(job))
-		ctx, cancel := context.WithCancel(w.Context())
-		b := &between{client: w.d.client}
-		ends := func() error { w.d.client = b.client; cancel(); return context.Cause(ctx) }
-		if is.applied {
-			b.after = ends
-		} else {
-			b.before = func() { _ = ends() }
-		}
-		w.d.client = b
-		w.WantUnknown("Finish", w.d.Finish(ctx, g, backends.Outcome{State: backends.Done}))
-		if r := w.record(job); r.Free() != is.applied {
-			w.Errorf("%s: free is %v", job, r.Free())
-		}
-		if is.again {
-			w.Finish(w.d, g)
-		}
-		w.Finish(w.other, w.Acquire(w.other, newClaim(job)))
-		if runs := w.record(job).Runs; len(runs) != 2 || runs[1].State != backends.Done {
-			w.Errorf("%s: runs %+v", job, runs)
-		}
-	}
 }

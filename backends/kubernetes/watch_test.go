@@ -2,7 +2,6 @@ package kubernetes
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -263,20 +262,5 @@ func TestLeaseNames(t *testing.T) {
 		if got := (&config{prefix: prefix}).labelValue(); (got == prefix) != same {
 			t.Errorf("label of %q: %s", prefix, got)
 		}
-	}
-}
-
-// TestUnknownFieldsStay: a Lease that is read and written is the same but for what the server keeps itself.
-func TestUnknownFieldsStay(t *testing.T) {
-	t.Parallel()
-	const text = `{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"annotations":{"a":"b"},"name":"n","ownerReferences":[{"uid":"1"}],` +
-		`"resourceVersion":"7","uid":"u"},"spec":{"acquireTime":"2026-01-02T03:04:05.000006Z","holderIdentity":"h","leaseDurationSeconds":3,"leaseTransitions":2,` +
-		`"renewTime":"2026-01-02T03:04:06.000000Z","strategy":"OldestEmulationVersion"}}`
-	l := new(api.Lease)
-	if err := json.Unmarshal([]byte(text), l); err != nil {
-		t.Fatal(err)
-	}
-	if got, err := json.Marshal(l.Clone()); err != nil || string(got) != text {
-		t.Errorf("%s, %v\nwant %s", got, err, text)
 	}
 }

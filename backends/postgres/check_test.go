@@ -109,23 +109,6 @@ func TestExamineReplicas(t *testing.T) {
 	examine(t, set.URL()).Expect(t, "hosts", backends.Bad, "2 hosts")
 }
 
-// TestExamineNobody: hazard: none of several hosts answers, and doctor says that the store can be trusted.
-func TestExamineNobody(t *testing.T) {
-	t.Parallel()
-	for _, hosts := range []string{"127.0.0.1:1", "127.0.0.1:1,127.0.0.1:2"} {
-		e := examine(t, "postgres://u:p@"+hosts+"/d")
-		e.Expect(t, checkup.Reachable, backends.Bad, "connection refused")
-		if len(e) != 1 || len(e[checkup.Reachable]) != strings.Count(hosts, ":") {
-			t.Errorf("%s: %+v", hosts, e)
-		}
-		for _, f := range e[checkup.Reachable] {
-			if f.Grade != backends.Bad {
-				t.Errorf("%s: %+v", hosts, f)
-			}
-		}
-	}
-}
-
 // frozen is a client of a server that answers nothing any more.
 type frozen struct {
 	client
@@ -223,15 +206,5 @@ func TestPermanentErrors(t *testing.T) {
 	_, err = open(t, with(s.URL(), "longest-ttl=1s")).Acquire(t.Context(), newSteady("job"))
 	if p := permanent(err); p.Kind != backends.Configuration || p.Hint != longestHint {
 		t.Errorf("a TTL that is too long: %v", err)
-	}
-	o := operator{open(t, s.URL()), s}
-	o.trust(t)
-	s.Do(t, `INSERT INTO leaderrun (job, version, record) VALUES ('null', 1, 'null'), ('torn', 1, '{"job":')`)
-	s.Do(t, `INSERT INTO leaderrun (job, version, holder) VALUES ('half', 1, 'x')`)
-	for _, job := range []string{"null", "torn", "half"} {
-		_, err := o.Acquire(t.Context(), newSteady(job))
-		if p := permanent(err); p.Kind != backends.Configuration || !strings.Contains(err.Error(), job) || !strings.Contains(err.Error(), "leaderrun") {
-			t.Errorf("%s: %v", job, err)
-		}
 	}
 }

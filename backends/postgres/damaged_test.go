@@ -54,6 +54,8 @@ func TestDamagedRow(t *testing.T) {
 		"until":                         {"until": wire.Text("infinity")},
 		"beat":                          {"beat": word},
 		"an empty record":               {"record": wire.Text("")},
+		"a record of nothing":           {"record": wire.Text("null")},
+		"a torn record":                 {"record": wire.Text(`{"job":`)},
 		"a record of numbers":           {"record": wire.Text("17")},
 		"a record with a token of text": {"record": wire.Text(`{"job":"job","token":"5"}`)},
 	} {

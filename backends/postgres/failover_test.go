@@ -83,30 +83,6 @@ func TestFailoverToALaggingStandby(t *testing.T) {
 	}
 }
 
-// TestRestoredElsewhere: a dump that is restored into another cluster does not know what was granted after it.
-func TestRestoredElsewhere(t *testing.T) {
-	servers.SkipShort(t)
-	w := newWorld(t)
-	w.Acquire(w.d, newSteady("job"))
-	mark := w.server.Do(t, "SELECT record FROM leaderrun WHERE job = ''")
-
-	s := servers.Postgres(t, servers.PostgresOptions{})
-	d := open(t, s.URL())
-	s.Do(t, d.store.sql.create)
-	s.Do(t, "INSERT INTO leaderrun (job, version, record) VALUES ('', 7, "+literal(mark)+")")
-	_, err := d.Acquire(t.Context(), newSteady("job"))
-	r, ok := errors.AsType[*backends.Refusal](err)
-	if !ok || r.Verdict != backends.Quarantined || r.Wait <= 0 {
-		t.Fatalf("%v, want a quarantine", err)
-	}
-	// From the first sight on, and not from each.
-	before := r.Wait
-	_, err = d.Acquire(t.Context(), newSteady("job"))
-	if r, ok = errors.AsType[*backends.Refusal](err); !ok || r.Verdict != backends.Quarantined || r.Wait > before {
-		t.Errorf("%v after %v", err, before)
-	}
-}
-
 // TestNewServerInThePlaceOfALostOne: an empty server that was made just now is no reason to grant: it may stand in for
 // one whose disk was lost. One that has been there for longer than any lease has just got a new table.
 func TestNewServerInThePlaceOfALostOne(t *testing.T) {

@@ -7,8 +7,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,34 +23,17 @@ func newSteady(job string) backends.Claim { return suite.NewClaim(job, 30*time.S
 // TestReplyOfCommitLost: what was committed and not answered is found again, once.
 func TestReplyOfCommitLost(t *testing.T) {
 	w := newWorld(t)
-	lost := errors.New("the reply was lost")
-	losing := true
+	losing := false
 	intercept(w.d, nil, func(request string) error {
 		if request == "write" && losing {
-			return lost
+			losing = false
+			return errors.New("the reply was lost")
 		}
 		return nil
 	})
-	c := newSteady("job")
-	_, err := w.d.Acquire(t.Context(), c)
-	w.WantUnknown("Acquire", err)
-	w.Refused(w.other, newSteady("job"), backends.Held)
-	losing = false
-	g := w.Acquire(w.d, c)
-	if first := w.operator.state(w, "job").token; g.Token != first {
-		t.Errorf("token %d, and the store has %d", g.Token, first)
-	}
-
-	losing = true
-	_, err = w.d.Renew(t.Context(), g)
-	w.WantUnknown("Renew", err)
-	w.WantUnknown("Finish", w.d.Finish(t.Context(), g, backends.Outcome{State: backends.Done}))
-	losing = false
-	if err := w.d.Finish(t.Context(), g, backends.Outcome{State: backends.Done}); err != nil {
-		t.Errorf("Finish again: %v", err)
-	}
-	if runs := w.operator.state(w, "job").record.Runs; len(runs) != 1 || runs[0].State != backends.Done {
-		t.Errorf("runs %+v, want one that is done", runs)
+	w.Repeat(w.d, w.other, newSteady("job"), func() { losing = true })
+	if runs := w.operator.state(w, "job").record.Runs; len(runs) != 3 {
+		t.Errorf("runs %+v, want three", runs)
 	}
 }
 
@@ -153,19 +134,6 @@ func TestTimeDoesNotStandStill(t *testing.T) {
 			t.Errorf("a renewal counts for %v longer than it was sent for", left-c.TTL)
 		}
 	}
-	g = w.Acquire(w.other, newClaim("other"))
-	w.operator.do(t, "UPDATE leaderrun SET until = clock_timestamp() - interval '1 millisecond' WHERE job = JOB", "other")
-	_, err = w.other.Renew(t.Context(), g)
-	w.WantLost("a renewal of what has run out", err)
-
-	c = newClaim("over")
-	c.TTL = time.Millisecond
-	g = w.Acquire(w.d, c)
-	servers.Eventually(t, "it has run out", func() bool {
-		return w.server.Do(t, "SELECT until < clock_timestamp() FROM leaderrun WHERE job = 'over'") == "t"
-	})
-	_, err = w.d.Renew(t.Context(), g)
-	w.WantLost("a renewal of what has run out, and nobody has touched", err)
 }
 
 // TestLockIsNotWaitedForWithoutACaller: a step whose caller has gone leaves no process of the server behind, also where the
@@ -217,56 +185,31 @@ func TestSilentClient(t *testing.T) {
 	})
 }
 
-// TestFrozenProcess (redis/go-redis#2682, and half-open connections): a renewal beside one that stays silent goes out on a
-// connection of its own.
-func TestFrozenProcess(t *testing.T) {
-	servers.SkipShort(t)
-	w := newOwnWorld(t)
-	g := w.Acquire(w.d, newSteady("job"))
-	w.Renew(w.d, g)
-	pid, err := strconv.Atoi(w.server.Do(t, "SELECT pid FROM pg_stat_activity WHERE application_name = 'leaderrun' AND query LIKE '%UPDATE%' ORDER BY state_change DESC LIMIT 1"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	thaw := sync.OnceFunc(func() { _ = syscall.Kill(pid, syscall.SIGCONT) })
-	defer thaw()
-	ctx, cancel := context.WithCancel(t.Context())
-	silent := make(chan error, 1)
-	go func() { _, err := w.d.Renew(ctx, g); silent <- err }()
-	servers.Eventually(t, "a renewal is on its way", func() bool {
-		alone := true
-		backends.CacheOf(g).Hedge(func() { alone = false })()
-		return !alone
-	})
-	w.Renew(w.d, g)
-	cancel()
-	w.WantUnknown("the silent renewal", <-silent)
-	thaw()
-	w.Renew(w.d, g)
-}
-
-// TestSilentHost: a renewal beside one that stays silent asks another host, and does not wait for a share of its time first.
+// TestSilentHost (redis/go-redis#2682, and half-open connections): a renewal beside one that stays silent asks another host, or the same
+// one by another connection, and does not wait for a share of its time first.
 func TestSilentHost(t *testing.T) {
 	servers.SkipShort(t)
 	w := newWorld(t)
-	p := servers.NewProxy(t, w.server.Addr())
-	d := open(t, w.server.URLAt(p.Addr()+","+w.server.Addr()))
-	g := w.Acquire(d, newSteady("job"))
-	p.DropReplies(true)
-	ctx, cancel := context.WithCancel(t.Context()) // without a deadline there are no shares
-	defer cancel()
-	silent := make(chan error, 1)
-	go func() { _, err := d.Renew(ctx, g); silent <- err }()
-	servers.Eventually(t, "a renewal is on its way", func() bool { return p.Dropped() > 0 })
-	defer time.AfterFunc(suite.Patience, cancel).Stop()
-	if _, err := d.Renew(ctx, g); err != nil {
-		t.Errorf("the renewal beside it: %v", err)
+	for name, more := range map[string]string{"two hosts": "," + w.server.Addr(), "one": ""} {
+		p := servers.NewProxy(t, w.server.Addr())
+		d := open(t, w.server.URLAt(p.Addr()+more))
+		g := w.Acquire(d, newSteady(name))
+		p.DropReplies(true)
+		ctx, cancel := context.WithCancel(t.Context()) // without a deadline there are no shares
+		defer cancel()
+		silent := make(chan error, 1)
+		go func() { _, err := d.Renew(ctx, g); silent <- err }()
+		servers.Eventually(t, "a renewal is on its way", func() bool { return p.Dropped() > 0 })
+		if more == "" { // the old connection stays silent, a new one does not
+			p.DropReplies(false)
+		}
+		defer time.AfterFunc(suite.Patience, cancel).Stop()
+		if _, err := d.Renew(ctx, g); err != nil {
+			t.Errorf("%s: the renewal beside it: %v", name, err)
+		}
+		cancel()
+		w.WantUnknown("the silent renewal", <-silent)
 	}
-	cancel()
-	w.WantUnknown("the silent renewal", <-silent)
 }
 
 // TestHandIsNoticed: whoever changes a row by hand leaves its version as it is, and is noticed all the same.
@@ -302,19 +245,6 @@ func TestEndIsWhenItWas(t *testing.T) {
 	if took := time.Duration(r.Ended-r.Granted) * time.Millisecond; took < time.Hour || r.Runs[0].Ended != r.Ended {
 		t.Errorf("a run of an hour has ended after %v", took)
 	}
-}
-
-// TestClockSetBack: a lease that seems to last for an hour, because the server's clock went back by one, lasts for its TTL.
-func TestClockSetBack(t *testing.T) {
-	servers.SkipShort(t)
-	w := newWorld(t)
-	g := w.Acquire(w.d, newSteady("job"))
-	w.operator.do(t, "UPDATE leaderrun SET until = until + interval '1 hour' WHERE job = JOB", "job")
-	first := w.Refused(w.other, newSteady("job"), backends.Held)
-	if second := w.Refused(w.other, newSteady("job"), backends.Held); first.Wait > g.TTL || second.Wait > first.Wait {
-		t.Errorf("waits for %v, and then for %v", first.Wait, second.Wait)
-	}
-	w.Renew(w.d, g)
 }
 
 // TestClockSetForward: a clock of the server that is stepped forward ends leases early, against which nothing is promised but

@@ -102,21 +102,6 @@ func TestTold(t *testing.T) {
 	}
 }
 
-// TestWatchThroughAPooler: nothing is told there, and is seen all the same.
-func TestWatchThroughAPooler(t *testing.T) {
-	t.Parallel()
-	s := servers.SharedPostgres(t)
-	w := worldOf(t, s, servers.PgBouncer(t, s, servers.PgBouncerOptions{}).URL())
-	ch, err := w.other.Watch(t.Context(), "job")
-	if err != nil {
-		t.Fatal(err)
-	}
-	tells(t, "the watch stands", ch)
-	g := w.Acquire(w.d, newSteady("job"))
-	w.Finish(w.d, g)
-	tells(t, "the end", ch)
-}
-
 func TestWakes(t *testing.T) {
 	t.Parallel()
 	now := time.Now()

@@ -89,34 +89,6 @@ func TestSessionMoved(t *testing.T) {
 	steps.Finish(d, g)
 }
 
-// TestFollowerLags: a server that slept answers from what it knew then, unless it is told to catch up first.
-func TestFollowerLags(t *testing.T) {
-	t.Parallel()
-	set, followers := ensemble(t)
-	leader := open(t, set.Agreed(t).URL())
-	other := open(t, followers[0].URL())
-	steps := suite.On(t)
-	steps.Finish(leader, steps.Acquire(leader, newClaim("job")))
-	for range 5 {
-		late := other.store.newSession(longest, "")
-		before, err := late.read(t.Context(), "job")
-		if err != nil {
-			t.Fatal(err)
-		}
-		followers[0].Stop(t)
-		g := steps.Acquire(leader, newClaim("job"))
-		followers[0].Cont(t)
-		now, err := late.read(t.Context(), "job")
-		if err != nil { // its leader has given it up meanwhile
-			steps.WantUnknown("read", err)
-		} else if !now.held || now.label != backends.LabelOf(g) {
-			t.Errorf("read %+v, was %+v, want the lease of %+v", now, before, g)
-		}
-		late.drop()
-		steps.Finish(leader, g)
-	}
-}
-
 // TestServersGrantLess: hazard: a TTL above what each server of the URL grants is claimed again for ever, and nobody says why.
 // Or one server that grants too little ends a run that another would serve, or its lease.
 func TestServersGrantLess(t *testing.T) {

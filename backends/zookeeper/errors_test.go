@@ -12,33 +12,15 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/backends/zookeeper/wire"
-	"github.com/leaderrun/leaderrun/internal/checkup"
 	"github.com/leaderrun/leaderrun/test/servers"
+	"github.com/leaderrun/leaderrun/test/suite"
 )
 
 // TestAFaultOfAllServers: hazard: with the URL of three servers a wrong authority is tried for ever, and no run says what is
 // wrong. Or one server whose certificate is bad ends a run that another would serve.
 func TestAFaultOfAllServers(t *testing.T) {
 	t.Parallel()
-	certs, others := servers.NewCertificates(t), servers.NewCertificates(t)
-	a, _ := servers.Shaking(t, certs.Server(t))
-	b, down := servers.Shaking(t, certs.Server(t))
-	url := "zks://" + a + "," + b + "?ca=" + others.CA
-	_, err := open(t, url).Acquire(t.Context(), newClaim("job"))
-	p, ok := errors.AsType[*backends.PermanentError](err)
-	if !ok || p.Kind != backends.Configuration || !strings.Contains(p.Hint, "?ca=FILE") {
-		t.Errorf("both: %v (%+v)", err, p)
-	}
-	for _, f := range open(t, url).Examine(t.Context(), 15*time.Second) {
-		if f.What != checkup.Reachable || f.Grade != backends.Bad || !strings.Contains(f.Remedy, "?ca=FILE") {
-			t.Errorf("doctor: %+v", f)
-		}
-	}
-	down()
-	_, err = open(t, url).Acquire(t.Context(), newClaim("job"))
-	if err == nil || backends.IsPermanent(err) || !strings.Contains(err.Error(), a) || !strings.Contains(err.Error(), b) {
-		t.Errorf("one is down, and may be in order: %v", err)
-	}
+	suite.FaultOfAll(t, Open, "zks")
 }
 
 // TestNoZooKeeper: hazard: another server is asked for ever as if it was a ZooKeeper; or a reply of one that was cut ends a run

@@ -77,23 +77,6 @@ func TestNoGhostLease(t *testing.T) {
 	w.Refused(w.other, newClaim("job"), backends.Vanished)
 }
 
-// TestNobodyRenews: a lease that its holder does not renew ends, although the holder's connection stands and its driver
-// lives: nothing pings.
-func TestNobodyRenews(t *testing.T) {
-	servers.SkipShort(t)
-	w := newWorld(t)
-	c := newClaim("job")
-	c.TTL = short
-	g := w.Acquire(w.d, c)
-	w.expired("job")
-	r := w.Refused(w.other, newClaim("job"), backends.Vanished)
-	if r.Wait != g.TTL {
-		t.Errorf("a newcomer waits %v, want %v", r.Wait, g.TTL)
-	}
-	_, err := w.d.Renew(t.Context(), g)
-	w.WantLost("Renew", err)
-}
-
 // TestExpiryWhileStopped: the holder learns of the end of its session when it comes back, not before (samuel's #20): the
 // answer is that the lease is lost, at the first renewal and at every later one, and also when somebody else has it.
 func TestExpiryWhileStopped(t *testing.T) {

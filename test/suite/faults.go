@@ -3,16 +3,18 @@ package suite
 import (
 	"errors"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/checkup"
 	"github.com/leaderrun/leaderrun/test/servers"
 )
 
-// FaultOfAll checks that a wrong authority is told when both of two hosts have met it, and no run says nothing for ever; and that the
-// fault of one host ends nothing that another may serve. The scheme is one with TLS.
+// FaultOfAll checks that a wrong authority is told, by a run when both of two hosts have met it, and by doctor; and that the fault of
+// one host ends nothing that another may serve. The scheme is one with TLS.
 func FaultOfAll[D backends.Backend](t *testing.T, open func(url string) (D, error), scheme string) {
 	t.Helper()
 	certs, others := servers.NewCertificates(t), servers.NewCertificates(t)
@@ -30,6 +32,10 @@ func FaultOfAll[D backends.Backend](t *testing.T, open func(url string) (D, erro
 	}
 	if p, ok := errors.AsType[*backends.PermanentError](err); !ok || p.Kind != backends.Configuration || !strings.Contains(p.Hint, "?ca=FILE") {
 		t.Errorf("both were asked: %v (%+v)", err, p)
+	}
+	if found := Examined(t, d.Examine(t.Context(), 15*time.Second), "")[checkup.Reachable]; len(found) != 2 ||
+		slices.ContainsFunc(found, func(f backends.Finding) bool { return f.Grade != backends.Bad || !strings.Contains(f.Remedy, "?ca=FILE") }) {
+		t.Errorf("doctor: %+v", found)
 	}
 	down()
 	d = Open(t, open, url)

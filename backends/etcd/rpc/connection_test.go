@@ -41,29 +41,6 @@ func TestAQuietConnectionIsClosed(t *testing.T) {
 	}
 }
 
-func TestConcurrentRequestsShareOneConnection(t *testing.T) {
-	t.Parallel()
-	var opened atomic.Int64
-	addr := handler(t, func(w http.ResponseWriter, r *http.Request) { answer(w, "0", "", message("")) }, func(_ net.Conn, s http.ConnState) {
-		if s == http.StateNew {
-			opened.Add(1)
-		}
-	})
-	c := client(t, addr)
-	var all sync.WaitGroup
-	for range 30 {
-		all.Go(func() {
-			if err := c.Revoke(within(t), 1); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	all.Wait()
-	if n := opened.Load(); n != 1 {
-		t.Fatalf("%d connections", n)
-	}
-}
-
 // hanging is a server that answers pings, watches with nothing, and every other request never. It tells of those that have
 // arrived.
 func hanging(t *testing.T, opened *atomic.Int64, arrived chan<- bool) string {

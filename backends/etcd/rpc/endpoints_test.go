@@ -51,40 +51,6 @@ func asked(t *testing.T, c *rpc.Client) uint64 {
 	return r.Header.MemberID
 }
 
-func TestEveryCallReturnsWithItsContextWhileTheServerIsStopped(t *testing.T) {
-	t.Parallel()
-	s := servers.Etcd(t, servers.EtcdOptions{})
-	warm, cold := client(t, s.Endpoint()), client(t, s.Endpoint())
-	asked(t, warm)
-	freeze(t, s)
-	for name, call := range calls {
-		for kind, c := range map[string]*rpc.Client{"connected": warm, "not connected": cold} {
-			t.Run(name+" "+kind, func(t *testing.T) {
-				t.Parallel()
-				ctx, cancel := context.WithCancel(t.Context())
-				time.AfterFunc(20*time.Millisecond, cancel)
-				if err := call(ctx, c); !errors.Is(err, context.Canceled) {
-					t.Errorf("cancelled: got %v", err)
-				}
-				if err := call(soon(t), c); !errors.Is(err, context.DeadlineExceeded) {
-					t.Errorf("timed out: got %v", err)
-				}
-			})
-		}
-	}
-}
-
-func TestACallWhoseContextIsOverAsksNobody(t *testing.T) {
-	t.Parallel()
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	for name, call := range calls {
-		if err := call(ctx, client(t, "127.0.0.1:1")); !errors.Is(err, context.Canceled) {
-			t.Errorf("%s: got %v", name, err)
-		}
-	}
-}
-
 func TestATimeOutSwitchesTheEndpointAndBackAgain(t *testing.T) {
 	t.Parallel()
 	a, b := servers.Etcd(t, servers.EtcdOptions{}), servers.Etcd(t, servers.EtcdOptions{})
@@ -109,22 +75,6 @@ func TestATimeOutSwitchesTheEndpointAndBackAgain(t *testing.T) {
 		a.Cont(t)
 		a, b, first, second = b, a, second, first
 	}
-}
-
-func TestAClusterIsAskedWhileAMemberIsStopped(t *testing.T) {
-	t.Parallel()
-	set := servers.EtcdCluster(t, 3)
-	var endpoints []string
-	for _, m := range set.Members {
-		endpoints = append(endpoints, m.Endpoint())
-	}
-	c := client(t, endpoints...)
-	asked(t, c)
-	freeze(t, set.Members[0])
-	servers.Eventually(t, "another member answers", func() bool {
-		_, err := c.Txn(soon(t), rpc.Txn{Then: []rpc.Op{{Put: &rpc.Put{Key: []byte("k")}}}})
-		return err == nil
-	})
 }
 
 // The other failures of an endpoint, one request each.
@@ -198,27 +148,6 @@ func TestAWatchThatRunsOutKeepsTheEndpoint(t *testing.T) {
 	}
 	if got := asked(t, c); stood && got != first {
 		t.Fatal("the endpoint was changed")
-	}
-}
-
-// A request that times out leaves its connection to the watch beside it, and the next one gets a new connection.
-func TestATimeOutDoesNotEndAWatch(t *testing.T) {
-	t.Parallel()
-	s := servers.Etcd(t, servers.EtcdOptions{})
-	c := client(t, s.Endpoint())
-	w := watch(t, c, "k", "").stands(t)
-	freeze(t, s)
-	if _, err := c.Range(soon(t), rpc.Range{Key: []byte("k")}); !errors.Is(err, context.DeadlineExceeded) {
-		t.Fatalf("got %v", err)
-	}
-	s.Cont(t)
-	if _, err := c.Txn(within(t), rpc.Txn{Then: []rpc.Op{{Put: &rpc.Put{Key: []byte("k")}}}}); err != nil {
-		t.Fatal(err)
-	}
-	w.next(t, 1)
-	w.stop()
-	if err := w.end(t); !errors.Is(err, context.Canceled) {
-		t.Fatalf("got %v", err)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends/etcd/rpc"
+	"github.com/leaderrun/leaderrun/test/servers"
 )
 
 // Fakes, for what an etcd cannot be made to do.
@@ -142,25 +143,9 @@ func TestNoRequestIsSentTwice(t *testing.T) {
 
 func TestAServerThatHangsUpAtOnceIsDialledOncePerRequest(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
 	var conns atomic.Int64
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			conns.Add(1)
-			_ = c.Close()
-		}
-	}()
-	t.Cleanup(func() { _ = l.Close(); <-done })
-	c := client(t, l.Addr().String())
+	addr, _ := servers.ByHand(t, func(net.Conn) { conns.Add(1) })
+	c := client(t, addr)
 	for i := range int64(20) {
 		_, err := c.Range(within(t), rpc.Range{Key: []byte("k")})
 		if err == nil || errors.Is(err, context.DeadlineExceeded) {

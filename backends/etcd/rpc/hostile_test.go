@@ -6,13 +6,13 @@ import (
 	"errors"
 	"net"
 	"net/http"
-	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends/etcd/rpc"
+	"github.com/leaderrun/leaderrun/test/suite"
 )
 
 // TestLargeAnswers: hazard: one message takes all memory, by its length or by what it becomes.
@@ -45,9 +45,9 @@ func TestLargeAnswers(t *testing.T) { // not parallel: it measures what is alloc
 			"Members":   func(ctx context.Context) error { _, err := c.Members(ctx); return err },
 			"Watch":     func(ctx context.Context) error { return c.Watch(ctx, nil, nil, func(rpc.WatchReply) {}) },
 		} {
-			before := allocated()
-			err := ask(within(t))
-			if took := (allocated() - before) / mb; took > 40 { // the server of the test allocates, too
+			var err error
+			took := suite.Allocated(func() { err = ask(within(t)) }) / mb
+			if took > 40 { // the server of the test allocates, too
 				t.Errorf("%s of %s: %d MB were allocated", call, name, took)
 			}
 			if errors.Is(err, context.DeadlineExceeded) || len(payload) > 4*mb && err == nil {
@@ -55,13 +55,6 @@ func TestLargeAnswers(t *testing.T) { // not parallel: it measures what is alloc
 			}
 		}
 	}
-}
-
-// allocated returns how many bytes were ever allocated.
-func allocated() uint64 {
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m.TotalAlloc
 }
 
 // TestLongTexts: what a server says of a failure is cut for people, and known all the same.
@@ -132,21 +125,21 @@ func TestFloods(t *testing.T) { // not parallel: it measures what is allocated
 			}
 		})
 		c := client(t, f.addr)
-		before := allocated()
-		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-		ended := make(chan error, 1)
-		go func() { _, err := c.Txn(ctx, rpc.Txn{}); ended <- err }()
-		select {
-		case err := <-ended:
-			if err == nil {
-				t.Errorf("%s: no error", name)
+		took := suite.Allocated(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			defer cancel()
+			ended := make(chan error, 1)
+			go func() { _, err := c.Txn(ctx, rpc.Txn{}); ended <- err }()
+			select {
+			case err := <-ended:
+				if err == nil {
+					t.Errorf("%s: no error", name)
+				}
+			case <-time.After(enough):
+				t.Fatalf("%s: the request goes on", name)
 			}
-			t.Logf("%s: %.200v", name, err)
-		case <-time.After(enough):
-			t.Fatalf("%s: the request goes on", name)
-		}
-		cancel()
-		if took := (allocated() - before) >> 20; took > 40 {
+		}) >> 20
+		if took > 40 {
 			t.Errorf("%s: %d MB were allocated", name, took)
 		}
 	}

@@ -1,7 +1,6 @@
 package rpc_test
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"testing"
@@ -24,104 +23,6 @@ func official(t *testing.T, cfg clientv3.Config, endpoints ...string) *clientv3.
 	}
 	t.Cleanup(func() { _ = c.Close() })
 	return c
-}
-
-func TestWhatWeWriteTheOfficialClientReads(t *testing.T) {
-	t.Parallel()
-	s := servers.Etcd(t, servers.EtcdOptions{})
-	c, o := client(t, s.Endpoint()), official(t, clientv3.Config{}, s.Endpoint())
-	ctx := within(t)
-
-	granted, err := c.Grant(ctx, 0x7fffffffffffffff, 100)
-	if err != nil || granted.ID != 0x7fffffffffffffff || granted.TTL != 100 {
-		t.Fatalf("got %+v, %v", granted, err)
-	}
-	k, v := []byte("k\x00\xff"), bytes.Repeat([]byte("value"), 200_000) // a megabyte
-	put := rpc.Txn{
-		If:   []rpc.Compare{{Key: k, Of: rpc.CreateRevision}, {Key: k, Of: rpc.ModRevision}},
-		Then: []rpc.Op{{Put: &rpc.Put{Key: k, Value: v, Lease: granted.ID}}, {Range: &rpc.Range{Key: k}}},
-		Else: []rpc.Op{{Range: &rpc.Range{Key: k}}, {Range: &rpc.Range{Key: []byte("none")}}},
-	}
-	done, err := c.Txn(ctx, put)
-	if err != nil || !done.Succeeded || len(done.Ranges) != 1 {
-		t.Fatalf("got %+v, %v", done, err)
-	}
-	theirs, err := o.Get(ctx, string(k))
-	if err != nil || len(theirs.Kvs) != 1 {
-		t.Fatalf("got %+v, %v", theirs, err)
-	}
-	ours, err := c.Range(ctx, rpc.Range{Key: k})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, r := range []rpc.RangeReply{ours, done.Ranges[0]} {
-		kv, want := r.KVs[0], theirs.Kvs[0]
-		if !bytes.Equal(kv.Key, want.Key) || !bytes.Equal(kv.Value, want.Value) || kv.CreateRevision != want.CreateRevision ||
-			kv.ModRevision != want.ModRevision || kv.Lease != want.Lease {
-			t.Fatalf("got %+v, want %+v", kv, want)
-		}
-	}
-	if h := ours.Header; h.ClusterID != theirs.Header.ClusterId || h.MemberID != theirs.Header.MemberId ||
-		h.Revision != theirs.Header.Revision || done.Header.Revision != theirs.Kvs[0].ModRevision {
-		t.Fatalf("got %+v, want %+v", h, theirs.Header)
-	}
-
-	if done, err = c.Txn(ctx, put); err != nil || done.Succeeded || len(done.Ranges) != 2 || len(done.Ranges[0].KVs) != 1 || len(done.Ranges[1].KVs) != 0 {
-		t.Fatalf("got %+v, %v", done, err)
-	}
-	leases, err := o.Leases(ctx)
-	if err != nil || len(leases.Leases) != 1 || int64(leases.Leases[0].ID) != granted.ID {
-		t.Fatalf("got %+v, %v", leases, err)
-	}
-	if err := c.Revoke(ctx, granted.ID); err != nil {
-		t.Fatal(err)
-	}
-	if theirs, err := o.Get(ctx, string(k)); err != nil || len(theirs.Kvs) != 0 {
-		t.Fatalf("got %+v, %v", theirs, err)
-	}
-}
-
-func TestWhatTheOfficialClientWritesWeRead(t *testing.T) {
-	t.Parallel()
-	s := servers.Etcd(t, servers.EtcdOptions{})
-	c, o := client(t, s.Endpoint()), official(t, clientv3.Config{}, s.Endpoint())
-	ctx := within(t)
-
-	lease, err := o.Grant(ctx, 100)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var revision int64
-	for i := range 10 {
-		put, err := o.Put(ctx, fmt.Sprintf("job/%d", i), fmt.Sprint(i), clientv3.WithLease(lease.ID))
-		if err != nil {
-			t.Fatal(err)
-		}
-		revision = put.Header.Revision
-	}
-	r, err := c.Range(ctx, rpc.Range{Key: []byte("job/"), End: []byte("job0"), Limit: 9})
-	if err != nil || !r.More || len(r.KVs) != 9 || r.Header.Revision != revision || r.KVs[8].ModRevision != revision-1 || string(r.KVs[8].Value) != "8" {
-		t.Fatalf("got %+v, %v", r, err)
-	}
-	r, err = c.Range(ctx, rpc.Range{Key: []byte("job/"), End: []byte("job0"), KeysOnly: true})
-	if err != nil || r.More || len(r.KVs) != 10 || string(r.KVs[9].Key) != "job/9" || len(r.KVs[9].Value) != 0 {
-		t.Fatalf("got %+v, %v", r, err)
-	}
-	left, err := c.TimeToLive(ctx, int64(lease.ID))
-	if err != nil || left.TTL > 100 || left.TTL < 1 || left.ID != int64(lease.ID) {
-		t.Fatalf("got %+v, %v", left, err)
-	}
-	kept, err := c.KeepAlive(ctx, int64(lease.ID))
-	if err != nil || kept.TTL != 100 || kept.ID != int64(lease.ID) || kept.Header.Revision != revision {
-		t.Fatalf("got %+v, %v", kept, err)
-	}
-	done, err := c.Txn(ctx, rpc.Txn{
-		If:   []rpc.Compare{{Key: []byte("job/9"), Of: rpc.ModRevision, Value: revision}, {Key: []byte("job/9"), Of: rpc.CreateRevision, Value: revision}},
-		Then: []rpc.Op{{Delete: []byte("job/9")}},
-	})
-	if err != nil || !done.Succeeded || done.Header.Revision != revision+1 {
-		t.Fatalf("got %+v, %v", done, err)
-	}
 }
 
 func TestALeaseThatIsTooShortIsRoundedUp(t *testing.T) {

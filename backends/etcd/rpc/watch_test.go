@@ -3,10 +3,7 @@ package rpc_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"testing"
-
-	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/leaderrun/leaderrun/backends/etcd/rpc"
 	"github.com/leaderrun/leaderrun/test/servers"
@@ -49,23 +46,6 @@ func (w *watching) stands(t *testing.T) *watching {
 	return w
 }
 
-// next returns the next n events.
-func (w *watching) next(t *testing.T, n int) []rpc.Event {
-	t.Helper()
-	var all []rpc.Event
-	for ctx := within(t); len(all) < n; {
-		select {
-		case r := <-w.replies:
-			all = append(all, r.Events...)
-		case err := <-w.ended:
-			t.Fatal(err)
-		case <-ctx.Done():
-			t.Fatalf("got %v only", all)
-		}
-	}
-	return all
-}
-
 // end waits until the watch has ended, and returns why.
 func (w *watching) end(t *testing.T) error {
 	t.Helper()
@@ -80,60 +60,6 @@ func (w *watching) end(t *testing.T) error {
 	}
 }
 
-func TestAWatchSeesWhatTheOfficialClientWrites(t *testing.T) {
-	t.Parallel()
-	s := servers.Etcd(t, servers.EtcdOptions{})
-	c, o := client(t, s.Endpoint()), official(t, clientv3.Config{}, s.Endpoint())
-	put, err := o.Put(within(t), "k", "old")
-	if err != nil {
-		t.Fatal(err)
-	}
-	first := put.Header.Revision
-	w := watch(t, c, "k", "").stands(t)
-	tree := watch(t, c, "j", "l").stands(t)
-
-	lease, err := o.Grant(within(t), 100)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, step := range []func() error{
-		func() error { _, err := o.Put(within(t), "k", "new", clientv3.WithLease(lease.ID)); return err },
-		func() error { _, err := o.Put(within(t), "jj", ""); return err },
-		func() error { _, err := o.Revoke(within(t), lease.ID); return err },
-	} {
-		if err := step(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want := []string{
-		fmt.Sprintf("false k new %d %d", first, first+1),
-		fmt.Sprintf("false jj  %d %d", first+2, first+2),
-		fmt.Sprintf("true k  0 %d", first+3),
-	}
-	text := func(events []rpc.Event) []string {
-		var all []string
-		for _, e := range events {
-			all = append(all, fmt.Sprintf("%v %s %s %d %d", e.Deleted, e.KV.Key, e.KV.Value, e.KV.CreateRevision, e.KV.ModRevision))
-		}
-		return all
-	}
-	for name, x := range map[string]struct {
-		watch *watching
-		want  []string
-	}{
-		"now":  {w, []string{want[0], want[2]}},
-		"tree": {tree, want},
-	} {
-		if got := text(x.watch.next(t, len(x.want))); fmt.Sprint(got) != fmt.Sprint(x.want) {
-			t.Errorf("%s: got %v, want %v", name, got, x.want)
-		}
-		x.watch.stop()
-		if err := x.watch.end(t); !errors.Is(err, context.Canceled) {
-			t.Errorf("%s: ended with %v", name, err)
-		}
-	}
-}
-
 func TestAWatchEndsWithItsMember(t *testing.T) {
 	t.Parallel()
 	s := servers.Etcd(t, servers.EtcdOptions{})
@@ -141,22 +67,6 @@ func TestAWatchEndsWithItsMember(t *testing.T) {
 	s.Kill()
 	if err := w.end(t); err == nil || errors.Is(err, context.Canceled) {
 		t.Fatalf("got %v", err)
-	}
-}
-
-func TestAWatchEndsWithItsClient(t *testing.T) {
-	t.Parallel()
-	s := servers.Etcd(t, servers.EtcdOptions{})
-	c := client(t, s.Endpoint())
-	w := watch(t, c, "k", "").stands(t)
-	if err := c.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.end(t); err == nil || errors.Is(err, context.Canceled) {
-		t.Fatalf("got %v", err)
-	}
-	if _, err := c.Range(t.Context(), rpc.Range{Key: []byte("k")}); err == nil {
-		t.Fatal("a closed client asks")
 	}
 }
 

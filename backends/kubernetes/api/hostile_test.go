@@ -1,23 +1,20 @@
 package api_test
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends/kubernetes/api"
-	"github.com/leaderrun/leaderrun/test/servers"
+	"github.com/leaderrun/leaderrun/test/suite"
 )
 
 // calls are all that a client can be asked, as one function each.
@@ -31,34 +28,6 @@ func calls(c *api.Client, l *api.Lease) map[string]func(ctx context.Context) err
 		"Watch": func(ctx context.Context) error {
 			return c.Watch(ctx, "n", time.Hour, func() {}, func(api.Event) {})
 		},
-	}
-}
-
-// TestSwitchedProtocols: hazard: a server that answers 101 holds up a request for ever, context or not.
-func TestSwitchedProtocols(t *testing.T) {
-	t.Parallel()
-	addr, _ := servers.ByHand(t, func(conn net.Conn) {
-		if _, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
-			_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")
-		}
-		<-t.Context().Done()
-	})
-	c := client(t, "http://"+addr, nil)
-	for name, call := range calls(c, aLease(t)) {
-		ended := make(chan error, 1)
-		go func() {
-			ctx, cancel := context.WithTimeout(t.Context(), enough/2)
-			defer cancel()
-			ended <- call(ctx)
-		}()
-		select {
-		case err := <-ended:
-			if err == nil || errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("%s: %v", name, err)
-			}
-		case <-time.After(enough):
-			t.Fatalf("%s hangs", name)
-		}
 	}
 }
 
@@ -108,9 +77,8 @@ func TestLargeAnswers(t *testing.T) { // not parallel: it measures what is alloc
 		for _, code := range []int{http.StatusOK, http.StatusForbidden} {
 			f := serve(t, func(w http.ResponseWriter, _ *http.Request) { say(w, code, text) })
 			for call, ask := range calls(client(t, f.URL, nil), aLease(t)) {
-				before := allocated()
-				err := ask(t.Context())
-				if took := (allocated() - before) / mb; took > 32 {
+				var err error
+				if took := suite.Allocated(func() { err = ask(t.Context()) }) / mb; took > 32 {
 					t.Errorf("%s of %s (%d): %d MB were allocated", call, name, code, took)
 				}
 				fine := call == "Ready" && code == http.StatusOK // whatever it says
@@ -147,13 +115,6 @@ func TestManyEvents(t *testing.T) {
 	if !errors.Is(err, io.EOF) || n != events {
 		t.Errorf("told of %d events: %v", n, err)
 	}
-}
-
-// allocated returns how many bytes were ever allocated.
-func allocated() uint64 {
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m.TotalAlloc
 }
 
 // A token file is read for every request: one that is a pipe, or has no end, is no reason to wait for ever, nor for all memory.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"os"
@@ -306,44 +305,5 @@ func (c onceAsked) Err() error {
 		return context.DeadlineExceeded
 	default:
 		return nil
-	}
-}
-
-// TestCancelHitsNothingElse: a batch that ends at the moment in which nobody waits for it any more takes place or does
-// not, and if its answer came it did; and what is asked next goes on, also by a pooler that has one process for all.
-func TestCancelHitsNothingElse(t *testing.T) {
-	t.Parallel()
-	s := servers.SharedPostgres(t)
-	s.Do(t, "CREATE TABLE t (n text)")
-	pooler := servers.PgBouncer(t, s, servers.PgBouncerOptions{Lines: []string{"default_pool_size = 1"}})
-	for name, addr := range map[string]string{"PostgreSQL": s.Addr(), "PgBouncer": pooler.Addr()} {
-		cfg := patient(t, s)
-		cfg.Addrs = []string{addr}
-		c := client(t, cfg)
-		if _, err := c.Ask(within(t), one, nil); err != nil {
-			t.Fatal(err)
-		}
-		answered, torn := 0, 0
-		for i := range 60 {
-			n := Text(fmt.Sprint(name, i))
-			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*100*time.Microsecond)
-			_, err := c.Ask(ctx, []Statement{{SQL: "INSERT INTO t VALUES ($1)", Args: []Value{n}, Cancel: true}, {SQL: "SELECT pg_sleep(0.002)"}}, nil)
-			cancel()
-			next, errNext := c.Ask(within(t), []Statement{
-				{SQL: "SELECT pg_sleep(0.002)"}, {SQL: "SELECT FROM t WHERE n = $1", Args: []Value{n}},
-			}, nil)
-			switch {
-			case errNext != nil:
-				t.Fatalf("%s: what is asked after a batch that ended with %v: %v", name, err, errNext)
-			case err == nil:
-				answered++
-				if len(next.Rows[1]) != 1 {
-					t.Fatalf("%s: batch %d was answered, and did not take place", name, i)
-				}
-			default:
-				torn++
-			}
-		}
-		t.Logf("%s: %d batches were answered and %d not", name, answered, torn)
 	}
 }

@@ -143,28 +143,18 @@ func TestEachHostOnce(t *testing.T) {
 	}
 }
 
-// TestStandbyIsAskedOnce: where the other host cannot be reached the standby is not asked again, and the error tells of both.
+// TestStandbyIsAskedOnce: where the other host cannot be reached the standby is not asked again, however it says what it is, and the
+// error tells of both.
 func TestStandbyIsAskedOnce(t *testing.T) {
 	t.Parallel()
-	var standby atomic.Int64
-	c := client(t, hosts(answering(t, &standby), fake(t, func(net.Conn) {})))
-	_, err := c.Ask(within(t), one, func(Reply) error { return ErrStandby })
-	u, ok := errors.AsType[*backendurl.Unreached](err)
-	if !ok || len(u.Unwrap()) != 2 || !errors.Is(err, ErrStandby) || standby.Load() != 1 {
-		t.Errorf("%v: asked %d times", err, standby.Load())
-	}
-}
-
-// TestNobodyReached: an error that says why, host by host.
-func TestNobodyReached(t *testing.T) {
-	t.Parallel()
-	var standby atomic.Int64
-	cfg := hosts(fake(t, func(net.Conn) {}), answering(t, &standby, "Sin_hot_standby\x00on\x00"))
-	c := client(t, cfg)
-	_, err := c.Ask(within(t), one, nil)
-	u, ok := errors.AsType[*backendurl.Unreached](err)
-	if !ok || len(u.Unwrap()) != 2 || !errors.Is(err, ErrStandby) {
-		t.Errorf("%v", err)
+	for _, parameters := range [][]string{nil, {"Sin_hot_standby\x00on\x00"}} {
+		var standby atomic.Int64
+		c := client(t, hosts(answering(t, &standby, parameters...), fake(t, func(net.Conn) {})))
+		_, err := c.Ask(within(t), one, func(Reply) error { return ErrStandby })
+		u, ok := errors.AsType[*backendurl.Unreached](err)
+		if !ok || len(u.Unwrap()) != 2 || !errors.Is(err, ErrStandby) || standby.Load() != int64(1-len(parameters)) {
+			t.Errorf("%v: asked %d times", err, standby.Load())
+		}
 	}
 }
 

@@ -8,13 +8,13 @@ import (
 	"encoding/base64"
 	"errors"
 	"net"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/leaderrun/leaderrun/internal/backendurl"
 	"github.com/leaderrun/leaderrun/internal/remedy"
+	"github.com/leaderrun/leaderrun/test/suite"
 )
 
 const (
@@ -215,15 +215,6 @@ func endless(t *testing.T, greeting func(conn net.Conn), first []string, again s
 	return cfg, func() int { return <-sent }
 }
 
-// allocated returns how many bytes of memory f takes, those that are free again included. The test is not parallel.
-func allocated(f func()) int {
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	f()
-	runtime.ReadMemStats(&after)
-	return int(after.TotalAlloc - before.TotalAlloc) //nolint:gosec // it grows
-}
-
 const mostMemory = 16 << 20 // of a request, whatever is answered
 
 // TestEndlessAnswer: hazard: a server that never comes to an end, in small messages, takes all memory, or holds a request for ever.
@@ -251,7 +242,7 @@ func TestEndlessAnswer(t *testing.T) {
 		"a message that is large": {greet, []string{parsed, bound}, "D\x00\x01\x00\x80\x00\x00" + strings.Repeat("x", 8<<20)},
 	} {
 		cfg, sent := endless(t, c.greeting, c.first, c.again)
-		taken := allocated(func() {
+		taken := suite.Allocated(func() {
 			conn, err := Dial(within(t), &cfg, cfg.Addrs[0])
 			if err == nil {
 				_, err = conn.Ask(within(t), []Statement{{SQL: "SELECT 'x'", List: strings.HasPrefix(name, "a list")}})

@@ -3,94 +3,12 @@ package wire
 import (
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/leaderrun/leaderrun/internal/backendurl"
 	"github.com/leaderrun/leaderrun/test/servers"
 )
-
-// TestSameAnswersAsPgx: another client of the same server is told the same.
-func TestSameAnswersAsPgx(t *testing.T) {
-	t.Parallel()
-	s := servers.SharedPostgres(t)
-	c := dial(t, configOf(t, s))
-	other, err := pgx.Connect(within(t), s.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = other.Close(within(t)) })
-	for _, question := range []Statement{
-		{SQL: "SELECT 1, NULL, '', 'ä🦊', -1::bigint, true, now() = now()"},
-		{SQL: "SELECT $1::text, $2::bigint, $3::text", Args: []Value{Text(`'"\ $1 ` + "\n\t\x01ü"), Text("-9223372036854775808"), {}}},
-		{SQL: "SELECT n, repeat('x', n) FROM generate_series(0, 300) AS n"},
-		{SQL: "SELECT FROM generate_series(1, 3)"},
-		{SQL: "SELECT 1 WHERE false"},
-		{SQL: "CREATE TEMP TABLE t (a text PRIMARY KEY, b bigint)"},
-		{SQL: "INSERT INTO t VALUES ($1, $2) RETURNING b, a", Args: []Value{Text("k"), Text("7")}},
-		{SQL: "UPDATE t SET b = b + 1 RETURNING b"},
-		{SQL: "INSERT INTO t VALUES ('k', 1)"},
-		{SQL: "DELETE FROM t"},
-		{SQL: "DROP TABLE t"},
-		{SQL: "SELECT 1/0"},
-		{SQL: "SELECT"},
-		{SQL: "SELEC"},
-		{SQL: "SELECT * FROM nowhere"},
-		{SQL: "SELECT $1::bigint", Args: []Value{Text("seven")}},
-		{SQL: "SELECT 1, 1/(n-3) FROM generate_series(1, 5) AS n"},
-	} {
-		want, wantCode := pgxAnswer(t, other, question)
-		reply, err := c.Ask(within(t), []Statement{question})
-		var got [][]Row
-		code := ""
-		if err == nil {
-			got = reply.Rows
-		} else if e, ok := errors.AsType[*Error](err); ok && e.Refused() {
-			code = e.Code
-		} else {
-			t.Fatalf("%s: %v", question.SQL, err)
-		}
-		if diff := cmp.Diff(want, got); diff != "" || code != wantCode {
-			t.Errorf("%s: code %q, want %q (-want +got):\n%s", question.SQL, code, wantCode, diff)
-		}
-	}
-}
-
-func pgxAnswer(t *testing.T, c *pgx.Conn, s Statement) (rows [][]Row, code string) {
-	t.Helper()
-	var args [][]byte
-	for _, v := range s.Args {
-		var b []byte
-		if v.Valid {
-			b = []byte(v.Text)
-		}
-		args = append(args, b)
-	}
-	result := c.PgConn().ExecParams(within(t), s.SQL, args, nil, nil, nil).Read()
-	if e, ok := errors.AsType[*pgconn.PgError](result.Err); ok {
-		return nil, e.Code
-	} else if result.Err != nil {
-		t.Fatal(result.Err)
-	}
-	var all []Row
-	for _, r := range result.Rows {
-		var row Row
-		for _, b := range r {
-			v := Value{}
-			if b != nil {
-				v = Text(string(b))
-			}
-			row = append(row, v)
-		}
-		all = append(all, row)
-	}
-	return [][]Row{all}, ""
-}
 
 // TestBatchIsOneTransaction: all of it, or nothing; and what is set for it is over with it.
 func TestBatchIsOneTransaction(t *testing.T) {
@@ -187,29 +105,3 @@ func TestLogins(t *testing.T) {
 }
 
 func quote(s string) string { return "E'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(s) + "'" }
-
-// TestNotification: is heard while waiting, and beside an answer.
-func TestNotification(t *testing.T) {
-	t.Parallel()
-	s := servers.SharedPostgres(t)
-	c := dial(t, configOf(t, s))
-	if _, err := c.Ask(within(t), []Statement{{SQL: "LISTEN c"}}); err != nil {
-		t.Fatal(err)
-	}
-	for i := range 3 {
-		s.Do(t, fmt.Sprintf("NOTIFY c, 'n%d'", i))
-	}
-	for i := range 3 {
-		if i == 1 {
-			if _, err := c.Ask(within(t), one); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if got, told, err := c.Wait(within(t), enough); !told || err != nil || got != fmt.Sprintf("n%d", i) {
-			t.Errorf("%q, %v, %v", got, told, err)
-		}
-	}
-	if _, told, err := c.Wait(within(t), 1); told || err != nil {
-		t.Errorf("%v, %v", told, err)
-	}
-}

@@ -2,23 +2,13 @@ package wire
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
-	"runtime"
+	"github.com/leaderrun/leaderrun/test/suite"
 	"testing"
 	"time"
 )
 
 const mostMemory = 16 << 20 // of a request, whatever is answered
-
-// allocated returns how many bytes of memory f takes, those that are free again included. The test is not parallel.
-func allocated(f func()) int {
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	f()
-	runtime.ReadMemStats(&after)
-	return int(after.TotalAlloc - before.TotalAlloc) //nolint:gosec // it grows
-}
 
 func framed(message []byte) []byte {
 	return encoder{}.buffer(message)
@@ -73,7 +63,7 @@ func TestEndlessAnswer(t *testing.T) {
 				_, _, _ = s.request()
 			}
 		})
-		taken := allocated(func() {
+		taken := suite.Allocated(func() {
 			conn, err := Dial(t.Context(), f.addr, Config{Changed: func(string) {}}, Session{Timeout: time.Minute})
 			if err != nil {
 				t.Fatal(err)
@@ -89,18 +79,6 @@ func TestEndlessAnswer(t *testing.T) {
 		if n := <-gone; taken > mostMemory || n >= enough {
 			t.Errorf("%s: %d bytes of memory, after %d were sent", name, taken, n)
 		}
-	}
-}
-
-// TestLongGreeting: what opens a session is short.
-func TestLongGreeting(t *testing.T) {
-	t.Parallel()
-	hello := binary.BigEndian.AppendUint32(connected(10_000, 4711)[:16], 1<<20)
-	hello = append(hello, make([]byte, 1<<20+1)...)
-	c, err := Dial(t.Context(), serve(t, hello, nil).addr, Config{}, Session{Timeout: time.Minute})
-	if _, ok := errors.AsType[*ProtocolError](err); !ok {
-		c.Close()
-		t.Errorf("%v", err)
 	}
 }
 

@@ -64,6 +64,7 @@ func TestExpiredAtReconnect(t *testing.T) {
 		"a negative timeout":     {connected(-1, 4711), true},
 		"another session":        {connected(10_000, 4712), false},
 		"half an answer":         {connected(10_000, 4711)[:17], false},
+		"a long password":        {append(connected(10_000, 4711)[:16], append([]byte{0, 0x10, 0, 0}, make([]byte, 1<<20+1)...)...), false},
 		"a password of -5":       {append(connected(10_000, 4711)[:16], 0xff, 0xff, 0xff, 0xfb), false},
 		"nothing but a length":   {nil, false},
 		"an old server's answer": {connected(10_000, 4711)[:36], false},
@@ -152,7 +153,6 @@ func TestNonsense(t *testing.T) {
 	ok := func(xid int32, rest ...byte) []byte {
 		return append(body(func(e *writer) { e.int32(xid); e.int64(1); e.int32(0) }), rest...)
 	}
-	framed := func(b []byte) []byte { return encoder{}.buffer(b) }
 	for name, c := range map[string]struct {
 		raw  []byte
 		want string

@@ -1,9 +1,14 @@
 package all
 
 import (
+	"strings"
 	"testing"
+	"time"
 
+	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/checkup"
 	"github.com/leaderrun/leaderrun/internal/remedy"
+	"github.com/leaderrun/leaderrun/test/suite"
 )
 
 // A mistyped scheme, and the name of a server in the place of its scheme, have a hint which scheme is meant.
@@ -32,6 +37,25 @@ func TestOtherNamesLeadToSchemes(t *testing.T) {
 	for name, scheme := range otherNames {
 		if drivers()[scheme] == nil || drivers()[name] != nil {
 			t.Errorf("%s leads to %s", name, scheme)
+		}
+	}
+}
+
+// Hazard: none of the hosts answers, and doctor says that the store can be trusted.
+func TestDoctorWithoutAServer(t *testing.T) {
+	t.Parallel()
+	for _, url := range []string{
+		"redis://127.0.0.1:1", "etcd://127.0.0.1:1", "consul://127.0.0.1:1", "zk://127.0.0.1:1", "postgres://u:p@127.0.0.1:1/d", "postgres://u:p@127.0.0.1:1,127.0.0.1:2/d",
+	} {
+		found := suite.Examined(t, suite.Open(t, Open, url).Examine(t.Context(), 15*time.Second), "")
+		found.Expect(t, checkup.Reachable, backends.Bad, "connection refused")
+		if len(found) != 1 || len(found[checkup.Reachable]) != strings.Count(url, "127.0.0.1") {
+			t.Errorf("%s: %+v", url, found)
+		}
+		for _, f := range found[checkup.Reachable] {
+			if f.Grade != backends.Bad {
+				t.Errorf("%s: %+v", url, f)
+			}
 		}
 	}
 }

@@ -128,3 +128,12 @@ func TestExamineALogThatIsBehind(t *testing.T) {
 		t.Errorf("an agent that is no server has no log: %+v", x.Findings)
 	}
 }
+
+func TestExamineConnections(t *testing.T) {
+	t.Parallel()
+	for limit, grade := range map[int]backends.Grade{0: backends.Fine, 6: backends.Warning, 200: backends.Fine} {
+		x := &examination{}
+		x.connections(limit)
+		examined(t, x.Findings).Expect(t, "connections", grade, "")
+	}
+}

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"context"
 	"errors"
 	"os/exec"
 	"path/filepath"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/backendurl"
 	"github.com/leaderrun/leaderrun/test/servers"
 	"github.com/leaderrun/leaderrun/test/suite"
 )
@@ -121,4 +123,39 @@ func TestMarkIsCompared(t *testing.T) {
 	if !deleted {
 		t.Error("nothing came between")
 	}
+}
+
+// TestRestarted: a restart costs a run nothing, and nobody else starts until the longest lease that it may have forgotten is over.
+func TestRestarted(t *testing.T) {
+	w := newOwnWorld(t)
+	g, ended := w.Acquire(w.d, newSteady("job")), w.Acquire(w.d, newSteady("ended"))
+	w.server.Restart(t, true)
+	survives := func(what string, step func(context.Context) error) {
+		t.Helper()
+		servers.Eventually(t, what, func() bool { // once it has found out that its connection is dead
+			err := step(t.Context())
+			if backends.IsAnswer(err) {
+				t.Fatalf("%s: %v", what, err)
+			}
+			return err == nil
+		})
+	}
+	survives("a renewal", func(ctx context.Context) error { _, err := w.d.Renew(ctx, g); return err })
+	if _, err := w.d.Renew(t.Context(), g); err != nil {
+		t.Errorf("the next renewal: %v", err)
+	}
+	survives("an end", func(ctx context.Context) error {
+		return w.d.Finish(ctx, ended, backends.Outcome{State: backends.Done})
+	})
+	started := w.server.Do(t, "SELECT extract(epoch FROM clock_timestamp() - pg_postmaster_start_time())::text")
+	up, err := time.ParseDuration(started + "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, job := range []string{"ended", "another"} {
+		if r := w.Refused(w.other, newSteady(job), backends.Quarantined); r.Wait > backendurl.DefaultLongestTTL-up {
+			t.Errorf("%s: waits for %v, and the server has been up for %v", job, r.Wait, up)
+		}
+	}
+	w.Refused(w.other, newSteady("job"), backends.Held)
 }

@@ -60,6 +60,4 @@ func TestExamineTwoEnsembles(t *testing.T) {
 	stranger := servers.ZooKeeper(t, servers.ZooKeeperOptions{})
 	d := open(t, w.server.URL()+","+stranger.Addr())
 	grades(t, d.Examine(t.Context(), 5*time.Second), map[string]backends.Grade{checkup.Reachable: backends.Fine, "ensemble": backends.Bad})
-	nobody := open(t, "zk://127.0.0.1:1")
-	grades(t, nobody.Examine(t.Context(), 5*time.Second), map[string]backends.Grade{checkup.Reachable: backends.Bad})
 }

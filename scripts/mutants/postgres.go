@@ -1,8 +1,8 @@
 package main
 
 var (
-	postgresHazards   = []string{"./backends/postgres", "-run", "TestReplyOf|TestLateClaim|TestTimeDoes|TestLock|TestFrozen|TestSilentHost|TestHand|TestEndIs|TestClockSet|TestSilentClient"}
-	postgresFailovers = []string{"./backends/postgres", "-run", "TestFailover|TestNewServer|TestUnlogged|TestStandby|TestRestored|TestEmptied|TestAdmit"}
+	postgresHazards   = []string{"./backends/postgres", "-run", "TestReplyOf|TestLateClaim|TestTimeDoes|TestLock|TestSilentHost|TestHand|TestEndIs|TestClockSet|TestSilentClient"}
+	postgresFailovers = []string{"./backends/postgres", "-run", "TestFailover|TestNewServer|TestUnlogged|TestStandby|TestEmptied|TestAdmit"}
 	postgresRestores  = []string{"./backends/postgres", "-run", "TestAdmit|TestSnapshot|TestPutBack|TestRestarted|TestLongerTTL|TestMarkIsCompared"}
 	postgresConfig    = []string{"./backends/postgres", "-run", "TestWhatIsVerified|TestVerifyCA|TestBadURL"}
 	postgresWatch     = []string{"./backends/postgres", "-run", "TestWatch|TestTold"}

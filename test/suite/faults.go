@@ -34,7 +34,9 @@ func FaultOfAll[D backends.Backend](t *testing.T, open func(url string) (D, erro
 		t.Errorf("both were asked: %v (%+v)", err, p)
 	}
 	if found := Examined(t, d.Examine(t.Context(), 15*time.Second), "")[checkup.Reachable]; len(found) != 2 ||
-		slices.ContainsFunc(found, func(f backends.Finding) bool { return f.Grade != backends.Bad || !strings.Contains(f.Remedy, "?ca=FILE") }) {
+		slices.ContainsFunc(found, func(f backends.Finding) bool {
+			return f.Grade != backends.Bad || !strings.Contains(f.Remedy, "?ca=FILE")
+		}) {
 		t.Errorf("doctor: %+v", found)
 	}
 	down()

@@ -11,11 +11,8 @@ import (
 
 // skips are the files whose tests skip themselves in other ways than by package test/servers, where LEADERRUN_TEST_REQUIRE can forbid it.
 var skips = map[string]string{
-	"backends/file/check_linux_test.go":           "there may be no file system in memory",
 	"backends/kubernetes/fuzz_test.go":            "an input that does not fit",
-	"backends/postgres/fuzz_test.go":              "an input that does not fit",
 	"backends/redis/memory_test.go":               "other systems have no /proc",
-	"backends/zookeeper/fuzz_test.go":             "an input that does not fit",
 	"fence/sqlfence/sqlite_nocgo_test.go":         "built without cgo; make test-all builds it with",
 	"internal/crontab/load_test.go":               "the crontab of another cron",
 	"internal/supervise/credential_linux_test.go": "a kernel without keys",

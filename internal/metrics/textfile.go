@@ -144,7 +144,7 @@ func replace(path, temporary string, text []byte) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(temporary) // where it is still there, it is only in the way
+	defer func() { _ = os.Remove(temporary) }() // where it is still there, it is only in the way
 	_, err = f.Write(text)
 	if err := cmp.Or(err, f.Chmod(mode), f.Close()); err != nil { // the mode whatever the umask
 		return err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -81,35 +80,6 @@ func TestDamagedState(t *testing.T) {
 			holds(t, f.State(), text)
 		})
 	}
-	for kind, put := range map[string]func(path string) error{
-		"a directory":     func(path string) error { return os.Mkdir(path, 0o700) },
-		"a FIFO":          func(path string) error { return syscall.Mkfifo(path, 0o600) },
-		"a symbolic link": func(path string) error { return os.Symlink("elsewhere", path) },
-	} {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			f := open(t, filepath.Join(memoryDir(t), "report"), filefence.Options{})
-			if err := put(f.State()); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := f.Raise(t.Context(), fence.Run{Token: 100}); !isSetup(err, fence.Configuration) {
-				t.Errorf("got %v", err)
-			}
-		})
-	}
-}
-
-// A state that somebody has taken away between Raise and Replace comes back with the write.
-func TestStateThatIsGone(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(memoryDir(t), "report")
-	f := open(t, path, filefence.Options{})
-	w := raise(t, f, 5)
-	if err := os.Remove(f.State()); err != nil {
-		t.Fatal(err)
-	}
-	replace(t, w, "new")
-	holds(t, f.State(), "5\n")
 }
 
 func holdLock(t *testing.T, path string) (release func()) {
@@ -201,22 +171,6 @@ func TestLockFileThatIsReplacedAllTheTime(t *testing.T) {
 	})
 	if _, err := f.Raise(ctx, fence.Run{Token: 1}); !errors.Is(err, context.Canceled) {
 		t.Errorf("after %d times: %v", asked, err)
-	}
-}
-
-// Hazard: a link that leads elsewhere is in the place of the lock.
-func TestLockIsALink(t *testing.T) {
-	t.Parallel()
-	dir := memoryDir(t)
-	f := open(t, filepath.Join(dir, "report"), filefence.Options{})
-	if err := os.Symlink("elsewhere", f.Lock()); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := f.Raise(t.Context(), fence.Run{Token: 1}); !isSetup(err, fence.Configuration) {
-		t.Errorf("got %v", err)
-	}
-	if _, err := os.Lstat(filepath.Join(dir, "elsewhere")); !errors.Is(err, fs.ErrNotExist) {
-		t.Error("the link was followed")
 	}
 }
 

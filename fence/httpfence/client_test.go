@@ -1,11 +1,8 @@
 package httpfence_test
 
 import (
-	"bufio"
 	"errors"
-	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -25,10 +22,13 @@ func wantStale(t *testing.T, err error) *fence.StaleError {
 	return stale
 }
 
-// answering is a server that always answers with a status and tokens.
+// answering is a server that always answers with a status and tokens. What raises the fence must reach it, and not a cache.
 func answering(t *testing.T, status int, tokens ...string) *httptest.Server {
 	t.Helper()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if cached := r.Header.Get("Cache-Control"); r.Method == http.MethodHead && cached != "no-cache" {
+			t.Errorf("the fence is raised with Cache-Control %q", cached)
+		}
 		for _, token := range tokens {
 			w.Header().Add(httpfence.Header, token)
 		}
@@ -260,103 +260,6 @@ func TestClientRaisesOneFence(t *testing.T) {
 		if seen.Get(httpfence.Header) != "" || response.StatusCode != http.StatusConflict || r.Header.Get(httpfence.Header) != token {
 			t.Errorf("%s, and the other service sees %v", response.Status, seen)
 		}
-	}
-}
-
-// A raise must reach the service itself.
-func TestRaiseIsNotForCaches(t *testing.T) {
-	t.Parallel()
-	var seen http.Header
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		seen = r.Header
-		w.Header().Set(httpfence.Header, r.Header.Get(httpfence.Header))
-	}))
-	defer server.Close()
-	_, err := httpfence.NewResource(nil, server.URL).Raise(t.Context(), fence.Run{Token: 5})
-	if err != nil || seen.Get("Cache-Control") != "no-cache" {
-		t.Errorf("%v, and the service sees %v", err, seen)
-	}
-}
-
-// What a service can do with its connection it can do behind the fence: take it over, as a WebSocket does, and send in pieces.
-func TestConnectionIsTheServices(t *testing.T) {
-	t.Parallel()
-	more := make(chan struct{})
-	var open atomic.Bool
-	server := httptest.NewServer(httpfence.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodGet {
-			flusher, ok := w.(http.Flusher)
-			if !ok {
-				t.Error("no http.Flusher")
-				return
-			}
-			fmt.Fprint(w, "data: one\n\n")
-			flusher.Flush()
-			<-more
-			fmt.Fprint(w, "data: two\n\n")
-			return
-		}
-		if r.Method == http.MethodHead {
-			if open.Load() {
-				t.Error("a newer run is let in while the connection of an older one is open")
-			}
-			return
-		}
-		conn, _, err := http.NewResponseController(w).Hijack()
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		defer conn.Close()
-		open.Store(true)
-		defer open.Store(false)
-		fmt.Fprint(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
-		line, _ := bufio.NewReader(conn).ReadString('\n')
-		fmt.Fprint(conn, line)
-	}), httpfence.Options{}))
-	defer server.Close()
-
-	conn, err := net.Dial("tcp", server.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: x\r\n%s: 5\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n", httpfence.Header)
-	reader := bufio.NewReader(conn)
-	if line, err := reader.ReadString('\n'); err != nil || !strings.Contains(line, "101") {
-		t.Fatalf("%q %v", line, err)
-	}
-	for line := ""; line != "\r\n"; { // the headers
-		if line, err = reader.ReadString('\n'); err != nil {
-			t.Fatal(err)
-		}
-	}
-	waiting := make(chan error, 1)
-	go func() { // a newer run, while the connection is open
-		_, err := httpfence.NewResource(nil, server.URL).Raise(t.Context(), fence.Run{Token: 6})
-		waiting <- err
-	}()
-	fmt.Fprint(conn, "hello\n")
-	if line, err := reader.ReadString('\n'); line != "hello\n" || err != nil {
-		t.Errorf("%q %v", line, err)
-	}
-	if err := <-waiting; err != nil {
-		t.Errorf("after the connection had ended: %v", err)
-	}
-
-	client := &http.Client{Transport: &httpfence.Transport{Run: fence.Run{Token: 6}}}
-	response, err := client.Get(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	events := bufio.NewReader(response.Body)
-	if line, err := events.ReadString('\n'); line != "data: one\n" || err != nil {
-		t.Errorf("%q %v", line, err)
-	}
-	close(more) // the first piece was here before the second one was sent
-	if rest, err := io.ReadAll(events); !strings.Contains(string(rest), "two") || err != nil {
-		t.Errorf("%q %v", rest, err)
 	}
 }
 

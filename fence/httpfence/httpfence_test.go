@@ -106,7 +106,8 @@ func TestHTTP2IsNotOffered(t *testing.T) {
 		status int
 	}{{"h2c", 200}, {"H2C", 200}, {"h2c, websocket", 428}, {"websocket, h2c", 428}, {"websocket", 428}} {
 		var seen http.Header
-		h := httpfence.Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { seen = r.Header }), httpfence.Options{})
+		var given http.ResponseWriter
+		h := httpfence.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { given, seen = w, r.Header }), httpfence.Options{})
 		r := httptest.NewRequestWithContext(t.Context(), "GET", "/", http.NoBody)
 		r.Header = http.Header{"Connection": {"Upgrade, HTTP2-Settings"}, "Upgrade": {c.offer}, "Http2-Settings": {"AAMAAABkAAQCAAAAAAIAAAAA"}}
 		w := httptest.NewRecorder()
@@ -115,7 +116,10 @@ func TestHTTP2IsNotOffered(t *testing.T) {
 			t.Errorf("%s: %d, and the service sees %v", c.offer, w.Code, seen)
 		}
 		r.Header.Set(httpfence.Header, "5")
-		h.ServeHTTP(httptest.NewRecorder(), r)
+		h.ServeHTTP(w, r)
+		if given != http.ResponseWriter(w) { // what a service can do with its connection it can do behind the fence
+			t.Errorf("%s: the service gets a %T", c.offer, given)
+		}
 		if want := map[int]string{200: "", 428: "websocket"}[c.status]; seen.Get("Upgrade") != want || r.Header.Get("Upgrade") != c.offer {
 			t.Errorf("%s: the service sees %v", c.offer, seen)
 		}

@@ -171,23 +171,6 @@ func TestReplace(t *testing.T) {
 	contains(t, dir, ".report.fence", ".report.fence.lock", "report")
 }
 
-// Hazard: a run is overtaken while it makes its content.
-func TestOvertakenInTheMiddle(t *testing.T) {
-	t.Parallel()
-	dir := memoryDir(t)
-	path := filepath.Join(dir, "report")
-	older := raise(t, open(t, path, filefence.Options{}), 1)
-	err := older.Replace(t.Context(), func(w io.Writer) error {
-		replace(t, raise(t, open(t, path, filefence.Options{}), 2), "new") // which no lock holds up
-		return write("old")(w)
-	})
-	if !isStale(err) {
-		t.Errorf("the older run: %v", err)
-	}
-	holds(t, path, "new")
-	contains(t, dir, ".report.fence", ".report.fence.lock", "report")
-}
-
 // Hazard: content that is not complete is taken for content.
 func TestContentThatFails(t *testing.T) {
 	t.Parallel()

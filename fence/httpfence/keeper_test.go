@@ -103,23 +103,6 @@ func TestTokenIsToldOnceItIsKept(t *testing.T) {
 	})
 }
 
-// What the keeper knows from another process, or from before a restart, counts.
-func TestKeeperKnowsMore(t *testing.T) {
-	t.Parallel()
-	keep := new(httpfence.Memory)
-	before := httpfence.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), httpfence.Options{Keep: keep})
-	after := httpfence.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), httpfence.Options{Keep: keep})
-	if w := send(before, "PUT", "7"); w.Code != 200 {
-		t.Fatal(w.Code)
-	}
-	if w := send(after, "PUT", "6"); w.Code != 409 || w.Header().Get(httpfence.Header) != "7" {
-		t.Errorf("%d %v", w.Code, w.Header())
-	}
-	if w := send(after, "PUT", "7"); w.Code != 200 {
-		t.Errorf("%d for an equal token", w.Code)
-	}
-}
-
 // Resources may come from paths, and paths from anybody. To make room by forgetting would let a stale request pass.
 func TestMemoryIsBounded(t *testing.T) {
 	t.Parallel()

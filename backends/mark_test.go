@@ -36,6 +36,7 @@ func TestMark(t *testing.T) {
 		{"new, started just now", backends.Mark{}, server(time.Second), false, longest - time.Second},
 		{"new, and forgot", backends.Mark{}, forgot(server(time.Hour)), false, longest},
 		{"the mark alone is gone", backends.Mark{}, server(time.Hour), true, longest},
+		{"the clock went back in a quarantine", backends.Mark{Identity: "s", Longest: ms, Until: now + 100*ms}, server(time.Hour), true, longest},
 		{"started in the future", mark("r"), server(-time.Hour), true, longest},
 	} {
 		next, wait := x.mark.Admit(x.server, longest, now, x.record)

@@ -302,19 +302,10 @@ func TestDiff(t *testing.T) {
 	f := one(t, crontab.User, "#1\n#2\n#3\n#4\n0 2 * * * a\n#6\n#7\n#8\n#9\n#10\n#11\n#12\n@reboot b", Options{})
 	want := `--- crontab
 +++ crontab
-@@ -2,7 +2,7 @@
- #2
- #3
- #4
+@@ -5 +5 @@
 -0 2 * * * a
 +0 2 * * * leaderrun run --schedule '0 2 * * *' a -- a
- #6
- #7
- #8
-@@ -10,4 +10,5 @@
- #10
- #11
- #12
+@@ -13 +13,2 @@
 -@reboot b
 \ No newline at end of file
 +# leaderrun import: not wrapped: @reboot is no instant that hosts could share; it runs on each host

@@ -95,7 +95,8 @@ func CutPercent(command string) (before, after string) {
 	return command, ""
 }
 
-// IsCutShort says whether cron ends a command at a % that was not meant for it: within quotes, or as in date +%F.
+// IsCutShort says whether cron ends a command at a % that was not meant for it: within quotes, or as in date +%F, --format=%H and
+// http://host/a%20b.
 func IsCutShort(command string) bool {
 	before, after := CutPercent(command)
 	if after == "" {
@@ -103,7 +104,10 @@ func IsCutShort(command string) bool {
 	}
 	script, _ := SplitPercent(before)
 	_, ended := Tokens(script)
-	return !ended || strings.HasSuffix(strings.TrimRight(before, `"'`), "+")
+	word := before[strings.LastIndexAny(before, " \t")+1:]
+	isCode := len(after) > 2 && strings.Trim(after[1:3], "0123456789abcdefABCDEF") == ""
+	return !ended || strings.HasSuffix(strings.TrimRight(before, `"'`), "+") ||
+		strings.HasPrefix(word, "-") && strings.HasSuffix(word, "=") || strings.Contains(word, "://") && isCode
 }
 
 // SplitSchedule takes schedule and command apart: five words, or one that begins with @, or @every and one more. The words of

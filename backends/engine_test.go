@@ -35,21 +35,13 @@ func (p *placed) View(Request) View        { return p.view }
 func (p *placed) Newer(than Snapshot) bool { return p.at > than.(*placed).at }
 func (p *placed) Complete(g *Grant)        { g.Native = "complete" }
 func (s *shelf) Traits() Traits            { return s.traits }
-func (s *shelf) Close() error              { s.asked = append(s.asked, "close"); return nil }
+func (*shelf) Close() error                { return nil }
 
 func (s *shelf) did() string                            { did := strings.Join(s.asked, " "); s.asked = nil; return did }
 func (s *shelf) List(context.Context) ([]string, error) { return []string{"b", "a", "b"}, s.lost }
 
-func (s *shelf) Check(ctx context.Context, _ time.Duration) []Finding {
-	<-ctx.Done()
-	return []Finding{{Grade: Bad}}
-}
-
-func (s *shelf) Follow(ctx context.Context, job string, tell func(News)) error {
-	tell(News{Look: true, Seen: LastSeen{Token: int64(len(job))}})
-	<-ctx.Done()
-	return ctx.Err()
-}
+func (*shelf) Check(context.Context, time.Duration) []Finding   { return nil }
+func (*shelf) Follow(context.Context, string, func(News)) error { return nil }
 
 type shelfTx struct {
 	*shelf

@@ -123,7 +123,6 @@ type bed struct {
 	signals   chan os.Signal
 	request   Request
 	ctx       context.Context
-	lastEvent Event
 	told      []Event
 	on        func(event string) // called with each event, if not nil
 }
@@ -205,7 +204,6 @@ func (b *bed) ends(want Ending, log ...string) Result {
 }
 
 func (b *bed) observe(e Event) {
-	b.lastEvent = e
 	b.told = append(b.told, e)
 	if b.on != nil {
 		b.on(e.Name)

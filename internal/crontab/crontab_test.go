@@ -84,7 +84,7 @@ func FuzzParse(f *testing.F) {
 				t.Errorf("%q became %q", text, all)
 			}
 		}
-		if entries, err := Load(text, User, Debian, nil); err == nil {
+		if entries, err := Load(text, User, Debian); err == nil {
 			n := 0
 			for _, l := range Parse(text, User) {
 				if l.Kind == Job {

@@ -15,19 +15,11 @@ const (
 	maxSetting = 998    // bytes of a variable's line that are read
 )
 
-// Entry is a line as cron of Debian has read it.
+// Entry is a job as cron of Debian has read it.
 type Entry struct {
-	Line   int
-	Reboot bool // it runs when cron starts, and the sets are empty
-
-	// Which are due, a bit for each: minute 0 is bit 0, day 1 and month 1 are bit 1, Sunday is bits 0 and 7.
-	Minutes, Hours, Days, Months, Weekdays uint64
-	// The field begins with *. With one of the last two, the day must match both.
-	StarMinute, StarHour, StarDay, StarWeekday bool
-
-	User    string   // of a system crontab
-	Command string   // not yet taken apart at %
-	Env     []string // NAME=value of the lines above, as it is written
+	Line          int
+	Fields        string // or @daily and the like; as it is written
+	User, Command string // User: of a system crontab; Command: not yet taken apart at %
 }
 
 // LoadError says why cron of Debian ignores a whole crontab.
@@ -52,13 +44,13 @@ const (
 	Cronie                // the same, with what only that of cronie reads: - before a line, a~b, NAME= without a value, longer commands
 )
 
-// Load reads a crontab byte by byte as that program does, without this package's Parse. isUser says whether a name in a system
-// crontab is one of the host; nil: every name is. The error is a *LoadError.
-func Load(text []byte, f Format, d Dialect, isUser func(string) bool) ([]Entry, error) {
+// Load reads a crontab byte by byte as that program does, without this package's Parse. Every name counts as a user of the host. The
+// error is a *LoadError.
+func Load(text []byte, f Format, d Dialect) ([]Entry, error) {
 	if before, _, found := bytes.Cut(text, []byte{0}); found { // what that does depends on where it is
 		return nil, &LoadError{1 + bytes.Count(before, []byte("\n")), "there is a zero byte in it"}
 	}
-	l := loader{system: f == System, dialect: d, isUser: isUser}
+	l := loader{system: f == System, dialect: d}
 	if lines := bytes.Count(text, []byte("\n")); lines > MaxLines {
 		return nil, &LoadError{Why: fmt.Sprintf("it has more than %d lines", MaxLines)}
 	}
@@ -76,8 +68,8 @@ func Refused(text []byte, f Format) *LoadError {
 	if f == Supercronic {
 		return nil
 	}
-	_, err := Load(text, f, Debian, nil)
-	if _, other := Load(text, f, Cronie, nil); err == nil || other == nil {
+	_, err := Load(text, f, Debian)
+	if _, other := Load(text, f, Cronie); err == nil || other == nil {
 		return nil
 	}
 	wrong, _ := errors.AsType[*LoadError](err)
@@ -87,9 +79,7 @@ func Refused(text []byte, f Format) *LoadError {
 type loader struct {
 	system  bool
 	dialect Dialect
-	isUser  func(string) bool
 	line    int
-	env     []string
 	entries []Entry
 }
 
@@ -103,10 +93,9 @@ func (l *loader) read(line string) error {
 		return &LoadError{l.line, "the last line has no newline at its end"}
 	}
 	if l.isSetting(text) {
-		l.env = append(l.env, text)
 		return nil
 	}
-	e := Entry{Line: l.line, Env: slices.Clip(l.env)}
+	e := Entry{Line: l.line}
 	if why := l.entry(&e, cursor{text: body}); why != "" {
 		return &LoadError{l.line, why}
 	}
@@ -171,45 +160,41 @@ func asChar(ch int) int {
 	return ch
 }
 
-// nicknames are read only.
-var nicknames = map[string]string{
-	"yearly": "0 0 1 1 *", "annually": "0 0 1 1 *", "monthly": "0 0 1 * *", "weekly": "0 0 * * 0",
-	"daily": "0 0 * * *", "midnight": "0 0 * * *", "hourly": "0 * * * *",
-}
+// nicknames and times are read only.
+var nicknames = strings.Fields("reboot yearly annually monthly weekly daily midnight hourly")
 
-var (
-	monthNames   = strings.Fields("jan feb mar apr may jun jul aug sep oct nov dec")
-	weekdayNames = strings.Fields("sun mon tue wed thu fri sat sun")
-)
+var times = []struct {
+	why       string // what cron says of a wrong one
+	low, high int
+	names     []string
+}{
+	{"bad minute", 0, 59, nil},
+	{"bad hour", 0, 23, nil},
+	{"bad day-of-month", 1, 31, nil},
+	{"bad month", 1, 12, strings.Fields("jan feb mar apr may jun jul aug sep oct nov dec")},
+	{"bad day-of-week", 0, 7, strings.Fields("sun mon tue wed thu fri sat sun")},
+}
 
 // entry is load_entry of cron. It returns what that says of a line that is wrong.
 func (l *loader) entry(e *Entry, c cursor) (why string) {
 	if l.dialect == Cronie && c.now() == '-' {
 		c.at++
 	}
+	start := c.at
 	if c.now() == '@' {
-		word := c.text[c.at+1:]
-		word = word[:strings.IndexAny(word, " \t\n")]
-		c.at += 1 + len(word)
-		switch fields, known := nicknames[word]; {
-		case word == "reboot":
-			e.Reboot = true
-		case !known:
+		c.at += strings.IndexAny(c.text[c.at:], " \t\n")
+		if !slices.Contains(nicknames, c.text[start+1:c.at]) {
 			return "bad time specifier"
-		default:
-			times := cursor{text: fields + "\n"}
-			_ = l.times(e, &times)
-			// What cron has for them is not always what the five fields have.
-			e.StarMinute, e.StarHour = false, word == "hourly"
-			e.StarDay, e.StarWeekday = word == "weekly", fields[len(fields)-1] == '*' && word[0] != 'd' && word[0] != 'h' && word != "midnight"
 		}
 		c.skipBlanks()
-	} else if why := l.times(e, &c); why != "" {
-		return why
+	} else {
+		for _, f := range times {
+			if !l.list(&c, f.low, f.high, f.names) {
+				return f.why
+			}
+		}
 	}
-	if e.Weekdays&(1|1<<7) != 0 {
-		e.Weekdays |= 1 | 1<<7
-	}
+	e.Fields = strings.TrimRight(c.text[start:c.at], blanks)
 	if !l.system && c.now() == '*' {
 		return "bad command"
 	}
@@ -220,7 +205,7 @@ func (l *loader) entry(e *Entry, c cursor) (why string) {
 		}
 		e.User = c.text[c.at : c.at+at]
 		c.at += at + 1
-		if e.User == "" || strings.Contains(e.User, "\n") || l.isUser != nil && !l.isUser(e.User) {
+		if e.User == "" || strings.Contains(e.User, "\n") {
 			return "bad username"
 		}
 	}
@@ -231,34 +216,10 @@ func (l *loader) entry(e *Entry, c cursor) (why string) {
 	return ""
 }
 
-func (l *loader) times(e *Entry, c *cursor) (why string) {
-	for _, f := range []struct {
-		set       *uint64
-		star      *bool
-		low, high int
-		names     []string
-		why       string
-	}{
-		{&e.Minutes, &e.StarMinute, 0, 59, nil, "bad minute"},
-		{&e.Hours, &e.StarHour, 0, 23, nil, "bad hour"},
-		{&e.Days, &e.StarDay, 1, 31, nil, "bad day-of-month"},
-		{&e.Months, nil, 1, 12, monthNames, "bad month"},
-		{&e.Weekdays, &e.StarWeekday, 0, 7, weekdayNames, "bad day-of-week"},
-	} {
-		if f.star != nil {
-			*f.star = c.now() == '*'
-		}
-		if !l.list(c, f.set, f.low, f.high, f.names) {
-			return f.why
-		}
-	}
-	return ""
-}
-
 // list is get_list of cron. What follows an element up to a blank is passed over: 5x is no number, 5?x is 5.
-func (l *loader) list(c *cursor, set *uint64, low, high int, names []string) bool {
+func (l *loader) list(c *cursor, low, high int, names []string) bool {
 	for {
-		if !l.span(c, set, low, high, names) {
+		if !l.span(c, low, high, names) {
 			return false
 		}
 		if c.now() != ',' {
@@ -283,8 +244,8 @@ func (c *cursor) skipBlanks() {
 }
 
 // span is get_range of cron.
-func (l *loader) span(c *cursor, set *uint64, low, high int, names []string) bool {
-	from, to, step := low, high, 1
+func (l *loader) span(c *cursor, low, high int, names []string) bool {
+	from, to := low, high
 	ranged := c.now() == '*'
 	if ranged {
 		c.at++
@@ -299,11 +260,11 @@ func (l *loader) span(c *cursor, set *uint64, low, high int, names []string) boo
 			if to, ok = c.number(low, names); !ok {
 				return false
 			}
-			return from >= low && from <= to && to <= high && put(set, low, high, from)
+			return from >= low && from <= to && to <= high
 		case ch == '/':
 			return false
 		case ch != '-':
-			return put(set, low, high, from)
+			return from >= low && from <= high
 		}
 		c.at++
 		if to, ok = c.number(low, names); !ok {
@@ -312,26 +273,11 @@ func (l *loader) span(c *cursor, set *uint64, low, high int, names []string) boo
 	}
 	if c.now() == '/' {
 		c.at++
-		var ok bool
-		if step, ok = c.number(0, nil); !ok || step <= 0 {
+		if step, ok := c.number(0, nil); !ok || step <= 0 {
 			return false
 		}
 	}
-	if from < low || from > high || to < low || to > high {
-		return false
-	}
-	for i := from; i <= to; i += step {
-		put(set, low, high, i)
-	}
-	return true
-}
-
-func put(set *uint64, low, high, number int) bool {
-	if number < low || number > high {
-		return false
-	}
-	*set |= 1 << number
-	return true
+	return from >= low && from <= high && to >= low && to <= high
 }
 
 // number is get_number of cron, with atoi of libc, which wraps.

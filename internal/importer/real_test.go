@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -80,18 +81,21 @@ func same(t testing.TB, f *File) {
 	if f.Format == crontab.Supercronic {
 		return
 	}
-	before, err := crontab.Load(f.Text, f.Format, crontab.Debian, nil)
+	before, err := crontab.Load(f.Text, f.Format, crontab.Debian)
 	if err != nil {
 		wrong, _ := errors.AsType[*crontab.LoadError](err)
-		if _, err := crontab.Load(f.After, f.Format, crontab.Debian, nil); err == nil && !strings.Contains(wrong.Why, "newline") {
+		if _, err := crontab.Load(f.After, f.Format, crontab.Debian); err == nil && !strings.Contains(wrong.Why, "newline") {
 			t.Errorf("%q loads, and did not: %v", f.After, wrong)
 		}
 		return
 	}
-	after, err := crontab.Load(f.After, f.Format, crontab.Debian, nil)
+	after, err := crontab.Load(f.After, f.Format, crontab.Debian)
 	if err != nil || len(before) != len(after) {
 		t.Errorf("%q does not load, or other lines: %v", f.After, err)
 		return
+	}
+	if was, is := environments(f.Text, f.Format), environments(f.After, f.Format); was != is {
+		t.Errorf("%q has other variables above its lines", f.After)
 	}
 	for i, a := range after {
 		b := before[i]
@@ -148,19 +152,43 @@ func command(t testing.TB, script, was string, tokens []crontab.Token, run *cron
 	t.Errorf("%q became %q", was, script)
 }
 
+// environments are the variables of a crontab, each where it stands among the jobs.
+func environments(text []byte, f crontab.Format) (all string) {
+	for _, l := range crontab.Parse(text, f) {
+		switch l.Kind {
+		case crontab.Setting:
+			all += l.Text
+		case crontab.Job, crontab.Broken: // only for us
+			all += "job\n"
+		case crontab.Blank, crontab.Comment:
+		}
+	}
+	return all
+}
+
 // next is when cron of Debian runs an entry, in UTC.
 func next(e crontab.Entry, after time.Time) time.Time {
+	text := e.Fields
+	if text[0] == '@' {
+		text = map[string]string{
+			"@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *", "@monthly": "0 0 1 * *", "@weekly": "0 0 * * 0",
+			"@daily": "0 0 * * *", "@midnight": "0 0 * * *", "@hourly": "0 * * * *",
+		}[text]
+	}
+	f := strings.Fields(text)
+	minutes, hours, days, months, weekdays := set(f[0], 0, 59), set(f[1], 0, 23), set(f[2], 1, 31), set(f[3], 1, 12), set(f[4], 0, 7)
+	weekdays |= weekdays >> 7
 	day := after.Truncate(24 * time.Hour)
 	for range 9 * 366 {
-		inMonth, inWeek := e.Days>>day.Day()&1 == 1, e.Weekdays>>day.Weekday()&1 == 1
+		inMonth, inWeek := days>>day.Day()&1 == 1, weekdays>>day.Weekday()&1 == 1
 		due := inMonth || inWeek
-		if e.StarDay || e.StarWeekday {
+		if f[2][0] == '*' || f[4][0] == '*' {
 			due = inMonth && inWeek
 		}
-		if due && e.Months>>day.Month()&1 == 1 {
+		if due && months>>day.Month()&1 == 1 {
 			for minute := range 24 * 60 {
 				at := day.Add(time.Duration(minute) * time.Minute)
-				if at.After(after) && e.Hours>>(minute/60)&1 == 1 && e.Minutes>>(minute%60)&1 == 1 {
+				if at.After(after) && hours>>(minute/60)&1 == 1 && minutes>>(minute%60)&1 == 1 {
 					return at
 				}
 			}
@@ -168,6 +196,34 @@ func next(e crontab.Entry, after time.Time) time.Time {
 		day = day.Add(24 * time.Hour)
 	}
 	return time.Time{}
+}
+
+// set has a bit for each number of a field that cron takes.
+func set(field string, low, high int) (bits uint64) {
+	number := func(text string) int {
+		if n, err := strconv.Atoi(text); err == nil {
+			return n
+		}
+		return low + strings.Index("jan feb mar apr may jun jul aug sep oct nov dec sun mon tue wed thu fri sat", strings.ToLower(text))/4%12
+	}
+	for element := range strings.SplitSeq(field, ",") {
+		span, by, stepped := strings.Cut(element, "/")
+		first, last, ranged := strings.Cut(span, "-")
+		from, to, step := low, high, 1
+		if span != "*" {
+			from = number(first)
+			if to = from; ranged {
+				to = number(last)
+			}
+		}
+		if stepped {
+			step = number(by)
+		}
+		for ; from <= to; from += step {
+			bits |= 1 << from
+		}
+	}
+	return bits
 }
 
 // FuzzImport: cron of Debian reads the same lines before and after, each at the same times and for the same user; a tick is when cron
@@ -336,17 +392,19 @@ func TestRealCrontabsUnderCron(t *testing.T) {
 		for side, text := range map[string][]byte{"before": f.Text, "after": f.After} {
 			name := fmt.Sprintf("t%02d-%s", i, side)
 			tabs[name] = recorded(crontab.Parse(text, s.Format), filepath.Join(dir, name))
-			entries, err := crontab.Load([]byte(tabs[name]), crontab.System, crontab.Debian, nil)
+			entries, err := crontab.Load([]byte(tabs[name]), crontab.System, crontab.Debian)
 			if err != nil {
 				t.Fatalf("%s: %v\n%s", s.Path, err, tabs[name])
 			}
 			loaded[name] = entries
 			for _, e := range entries {
-				at := next(e, origin)
-				if !e.Reboot && !slices.Contains(minutes[at], name) {
+				lines++
+				if e.Fields == "@reboot" {
+					continue
+				}
+				if at := next(e, origin); !slices.Contains(minutes[at], name) {
 					minutes[at] = append(minutes[at], name)
 				}
-				lines++
 			}
 		}
 	}
@@ -355,7 +413,7 @@ func TestRealCrontabsUnderCron(t *testing.T) {
 		var want []string
 		for _, name := range names {
 			for _, e := range loaded[name] {
-				if !e.Reboot && next(e, at.Add(-time.Second)).Equal(at) {
+				if e.Fields != "@reboot" && next(e, at.Add(-time.Second)).Equal(at) {
 					want = append(want, fmt.Sprintf("%s:%d", name, e.Line))
 				}
 			}

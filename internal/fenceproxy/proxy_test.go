@@ -135,61 +135,85 @@ func (p *proxied) raise(t *testing.T, token int64) <-chan error {
 	return over
 }
 
+// writing is a service that is in the middle of what the older run asked it to write.
+type writing struct {
+	busy          atomic.Bool
+	came, release chan struct{} // the write has begun; it may end
+	newer         chan struct{} // a newer run is let in
+}
+
+func newWriting() *writing {
+	return &writing{came: make(chan struct{}), release: make(chan struct{}), newer: make(chan struct{})}
+}
+
+func (s *writing) handler(t *testing.T, write http.HandlerFunc) http.HandlerFunc {
+	t.Helper()
+	return func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodHead {
+			if s.busy.Load() {
+				t.Error("the newer run is let in, and the service still writes")
+			}
+			close(s.newer)
+			return
+		}
+		s.busy.Store(true)
+		defer s.busy.Store(false)
+		write(w, r)
+	}
+}
+
+// holds wants the newer run to be let in once the write has ended, and not before.
+func (s *writing) holds(t *testing.T, p *proxied) {
+	t.Helper()
+	raised := p.raise(t, 6)
+	select {
+	case <-s.newer:
+	case <-time.After(aMoment):
+	}
+	close(s.release)
+	mustRaise(t, raised)
+}
+
 // Hazard: the older run is killed, its connection breaks, and the service goes on with its write while the newer run reads.
 func TestFenceHTTPHoldsWhatIsDeserted(t *testing.T) {
 	t.Parallel()
-	for _, early := range []bool{false, true} { // the service answers before it has done it
-		var busy atomic.Bool
-		came, release, newer := make(chan struct{}), make(chan struct{}), make(chan struct{})
-		p := newProxied(t, time.Minute, func(w http.ResponseWriter, r *http.Request) {
-			if r.Method == http.MethodHead {
-				if busy.Load() {
-					t.Errorf("answers early %v: the newer run is let in, and the service still writes", early)
-				}
-				close(newer)
-				return
-			}
-			_, _ = io.Copy(io.Discard, r.Body)
-			busy.Store(true)
-			defer busy.Store(false)
-			if early {
-				fmt.Fprintln(w, "on it")
-				_ = http.NewResponseController(w).Flush()
-			}
-			close(came)
-			for {
-				select {
-				case <-release:
-					return
-				case <-time.After(time.Millisecond): // what it says on the way, nobody hears
+	for _, early := range []bool{false, true} {
+		t.Run(fmt.Sprintf("the service answers before it has done it %v", early), func(t *testing.T) {
+			t.Parallel()
+			s := newWriting()
+			p := newProxied(t, time.Minute, s.handler(t, func(w http.ResponseWriter, r *http.Request) {
+				_, _ = io.Copy(io.Discard, r.Body)
+				say := func(text string) {
 					if early {
-						fmt.Fprintln(w, "still at it")
+						fmt.Fprintln(w, text)
 						_ = http.NewResponseController(w).Flush()
 					}
 				}
+				say("on it")
+				close(s.came)
+				for {
+					select {
+					case <-s.release:
+						return
+					case <-time.After(time.Millisecond):
+						say("still at it") // which nobody hears
+					}
+				}
+			}))
+			ctx, kill := context.WithCancel(t.Context())
+			go func() {
+				if response, err := p.request(ctx, "PUT", "5", "older"); err == nil {
+					_, _ = io.Copy(io.Discard, response.Body)
+					response.Body.Close()
+				}
+			}()
+			<-s.came
+			kill()
+			if token := <-p.gone; token != "5" {
+				t.Fatalf("%q went away", token)
 			}
+			s.holds(t, p)
 		})
-		ctx, kill := context.WithCancel(t.Context())
-		go func() {
-			if response, err := p.request(ctx, "PUT", "5", "older"); err == nil {
-				_, _ = io.Copy(io.Discard, response.Body)
-				response.Body.Close()
-			}
-		}()
-		<-came
-		kill()
-		if token := <-p.gone; token != "5" {
-			t.Fatalf("%q went away", token)
-		}
-		raised := p.raise(t, 6)
-		select {
-		case <-newer:
-		case <-time.After(aMoment):
-		}
-		close(release)
-		if err := <-raised; err != nil {
-			t.Errorf("answers early %v: the newer run: %v", early, err)
-		}
 	}
 }
 

@@ -78,43 +78,30 @@ func mustRaise(t *testing.T, raised <-chan error) {
 func TestFenceHTTPHoldsWhatIsBrokenOff(t *testing.T) {
 	t.Parallel()
 	for _, secure := range []bool{false, true} {
-		var busy atomic.Bool
-		came, release, newer := make(chan struct{}), make(chan struct{}), make(chan struct{})
-		p := newProxiedBy(t, time.Hour, secure, func(_ http.ResponseWriter, r *http.Request) {
-			if r.Method == http.MethodHead {
-				if busy.Load() {
-					t.Errorf("TLS %v: the newer run is let in, and the service still writes", secure)
+		t.Run(fmt.Sprintf("TLS %v", secure), func(t *testing.T) {
+			t.Parallel()
+			s := newWriting()
+			p := newProxiedBy(t, time.Hour, secure, s.handler(t, func(_ http.ResponseWriter, r *http.Request) {
+				rows := bufio.NewReaderSize(r.Body, 16)
+				_, _ = rows.ReadString('\n')
+				close(s.came)
+				<-s.release
+				if _, err := io.Copy(io.Discard, rows); err == nil { // the end comes while the connection is whole
+					t.Error("the service takes the request for a whole one")
 				}
-				close(newer)
-				return
+				if secure {
+					panic(http.ErrAbortHandler) // it closes the connection without an answer, and that is an end, too
+				}
+			}))
+			conn := send(t, p.address(), fmt.Sprintf("POST / HTTP/1.1\r\nHost: x\r\n%s: 5\r\nContent-Length: 1000000\r\n\r\n%s",
+				httpfence.Header, strings.Repeat("a row\n", 1000)))
+			<-s.came
+			_ = conn.Close()
+			if token := <-p.gone; token != "5" {
+				t.Fatalf("%q went away", token)
 			}
-			busy.Store(true)
-			defer busy.Store(false)
-			rows := bufio.NewReaderSize(r.Body, 16)
-			_, _ = rows.ReadString('\n')
-			close(came)
-			<-release
-			if _, err := io.Copy(io.Discard, rows); err == nil { // the end comes while the connection is whole
-				t.Errorf("TLS %v: the service takes the request for a whole one", secure)
-			}
-			if secure {
-				panic(http.ErrAbortHandler) // it closes the connection without an answer, and that is an end, too
-			}
+			s.holds(t, p)
 		})
-		conn := send(t, p.address(), fmt.Sprintf("POST / HTTP/1.1\r\nHost: x\r\n%s: 5\r\nContent-Length: 1000000\r\n\r\n%s",
-			httpfence.Header, strings.Repeat("a row\n", 1000)))
-		<-came
-		_ = conn.Close()
-		if token := <-p.gone; token != "5" {
-			t.Fatalf("%q went away", token)
-		}
-		raised := p.raise(t, 6)
-		select {
-		case <-newer:
-		case <-time.After(aMoment):
-		}
-		close(release)
-		mustRaise(t, raised)
 	}
 }
 
@@ -122,40 +109,28 @@ func TestFenceHTTPHoldsWhatIsBrokenOff(t *testing.T) {
 func TestFenceHTTPHoldsWebSockets(t *testing.T) {
 	t.Parallel()
 	for _, reset := range []bool{false, true} { // as when something for the client was unread
-		var busy atomic.Bool
-		came, release, newer := make(chan struct{}), make(chan struct{}), make(chan struct{})
-		p := newProxied(t, time.Hour, func(w http.ResponseWriter, r *http.Request) {
-			if r.Method == http.MethodHead {
-				if busy.Load() {
-					t.Errorf("reset %v: the newer run is let in, and the service still writes", reset)
-				}
-				close(newer)
-				return
+		t.Run(fmt.Sprintf("reset %v", reset), func(t *testing.T) {
+			t.Parallel()
+			s := newWriting()
+			p := newProxied(t, time.Hour, s.handler(t, func(w http.ResponseWriter, _ *http.Request) {
+				conn := switchProtocols(t, w)
+				defer conn.Close()
+				defer s.busy.Store(false) // before the end of the connection tells that it has written
+				messages := bufio.NewReader(conn)
+				_, _ = messages.ReadString('\n')
+				close(s.came)
+				<-s.release
+				_, _ = io.Copy(conn, messages)
+			}))
+			conn := dialUpgrade(t, p.address(), 5)
+			fmt.Fprint(conn, strings.Repeat("do\n", 200))
+			<-s.came
+			if reset {
+				_ = conn.SetLinger(0)
 			}
-			conn := switchProtocols(t, w)
-			defer conn.Close()
-			busy.Store(true)
-			defer busy.Store(false)
-			messages := bufio.NewReader(conn)
-			_, _ = messages.ReadString('\n')
-			close(came)
-			<-release
-			_, _ = io.Copy(conn, messages)
+			_ = conn.Close()
+			s.holds(t, p)
 		})
-		conn := dialUpgrade(t, p.address(), 5)
-		fmt.Fprint(conn, strings.Repeat("do\n", 200))
-		<-came
-		if reset {
-			_ = conn.SetLinger(0)
-		}
-		_ = conn.Close()
-		raised := p.raise(t, 6)
-		select {
-		case <-newer:
-		case <-time.After(aMoment):
-		}
-		close(release)
-		mustRaise(t, raised)
 	}
 }
 

@@ -524,7 +524,7 @@ func (l *linter) inside(s *Source, line int, name, shell, script string) {
 		fault(Background, part+" lets the command end at once: what it has started is ended with the run, or goes on without its lease", "let it run in the foreground, or end with `wait`")
 	}
 	if work := crontab.HostWork(script); work != "" {
-		fault(HostWork, work+" looks after the host on which it runs, and the run takes place on one of them", "take `leaderrun run` away: every host has to run it")
+		fault(HostWork, work+" looks after the host on which it runs, and the run takes place on one of them", "every host has to run it: leave it to cron, without leaderrun")
 	}
 }
 

@@ -85,7 +85,7 @@ var laterStarters = map[string]starter{
 func chain(words []Token) (all [][]Token) {
 	for len(words) > 0 && !strings.HasPrefix(words[0].Text, "-") {
 		program := path.Base(words[0].Text)
-		options, starts := starters[strings.TrimRight(program, "0123456789.")] // also python3.11
+		options, starts := starterOf(words)
 		if !starts {
 			options, starts = laterStarters[program]
 		}
@@ -95,8 +95,6 @@ func chain(words []Token) (all [][]Token) {
 			continue
 		case slices.Contains(shells, program):
 			options, starts = starter{values: "o O"}, true
-		case starts && options.verb != "":
-			starts = slices.ContainsFunc(words, func(t Token) bool { return t.Text == options.verb })
 		}
 		all = append(all, words)
 		if !starts {

@@ -41,7 +41,7 @@ func essence(script string, depth int) string {
 func unguarded(words []Token) []Token {
 	for len(words) > 0 {
 		program := path.Base(words[0].Text)
-		options, known := starters[program]
+		options, starts := starterOf(words)
 		switch {
 		case program == "leaderrun":
 			run, ok := readRun(words[1:])
@@ -51,7 +51,7 @@ func unguarded(words []Token) []Token {
 			words = run.Command
 		case strings.HasPrefix(program, "LEADERRUN_") && isAssignment(program), program == "-c": // of flock
 			words = words[1:]
-		case known && slices.Contains(guards, program) && options.starts(words):
+		case starts && slices.Contains(guards, program):
 			words = options.skip(words[1:])
 		default:
 			return words
@@ -64,8 +64,8 @@ func unguarded(words []Token) []Token {
 func Locks(script string) (names []string) {
 	for _, words := range Commands(script) {
 		program := path.Base(words[0].Text)
-		options, known := starters[program]
-		if !known || FindLock(program+" "+options.verb) == "" || !options.starts(words) {
+		options, starts := starterOf(words)
+		if !starts || !slices.Contains(lockers, program) {
 			continue
 		}
 		for i, t := range words {
@@ -87,9 +87,4 @@ func Locks(script string) (names []string) {
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
-}
-
-// starts says whether words of such a program start another.
-func (s starter) starts(words []Token) bool {
-	return s.verb == "" || slices.ContainsFunc(words, func(t Token) bool { return t.Text == s.verb })
 }

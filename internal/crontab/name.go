@@ -135,8 +135,8 @@ func (join namer) nameOf(words []Token, depth int, anything bool) string {
 		case program == "leaderrun":
 			return ofRun(words[1:])
 		default:
-			options, known := starters[strings.TrimRight(program, "0123456789.")] // also python3.11
-			if !known || options.verb != "" && !slices.ContainsFunc(words, func(t Token) bool { return t.Text == options.verb }) {
+			options, starts := starterOf(words)
+			if !starts {
 				return join(program, words[1:])
 			}
 			rest := options.skip(words[1:])
@@ -162,7 +162,12 @@ var (
 	preparing = []string{"cd", "test", "[", "[[", ".", "source", "export", "set", "umask", "ulimit", "unset", "sleep", "true", ":", "trap", "echo", "mkdir", "touch", "date", "eval", "which", "case", "for", "pushd", "shopt", "read", "printf", "exit"}
 	keywords  = []string{"if", "then", "else", "elif", "fi", "while", "until", "do", "done", "!", "{", "}", "exec", "command", "builtin", "time"}
 	shells    = []string{"sh", "bash", "dash", "ash", "zsh", "ksh"}
-	endings   = []string{".sh", ".bash", ".py", ".pl", ".php", ".rb", ".js", ".ts", ".jar", ".exe", ".phar"}
+
+	// ShellWords are words that only a shell knows, with which a command begins. It is read only.
+	ShellWords = strings.Fields(`. : alias bg break builtin case cd command continue declare do done elif else esac eval exec exit export fc fg fi for function
+		getopts hash if jobs let local read readonly return select set shift shopt source then times trap type typeset ulimit umask unalias unset until wait while { } !`)
+
+	endings = []string{".sh", ".bash", ".py", ".pl", ".php", ".rb", ".js", ".ts", ".jar", ".exe", ".phar"}
 )
 
 // starter is a program that starts another: which of its options take a value, and how many words stand before the other.
@@ -188,6 +193,12 @@ var starters = map[string]starter{
 	"consul":  {values: "try timeout n name http-addr token datacenter -try -timeout -n -name", before: 1, verb: "lock"},
 	"etcdctl": {values: "--endpoints --ttl --cacert --cert --key --user", before: 1, verb: "lock"},
 	"bundle":  {}, "xargs": {}, "run-parts": {values: "arg regex umask --arg --regex --umask"},
+}
+
+// starterOf is the program of some words, if they start another.
+func starterOf(words []Token) (s starter, starts bool) {
+	s, starts = starters[strings.TrimRight(path.Base(words[0].Text), "0123456789.")] // also python3.11
+	return s, starts && (s.verb == "" || slices.ContainsFunc(words, func(t Token) bool { return t.Text == s.verb }))
 }
 
 // skip returns the words from the program on that is started.

@@ -104,16 +104,15 @@ func readRun(words []Token) (run Run, ok bool) {
 	return run, ok
 }
 
-// FindLock returns the first program in a script that keeps two of them apart; "": there is none.
+// lockers are the starters that keep two of a command apart. They are read only.
+var lockers = strings.Fields("flock setlock lockrun cronlock solo run-one lckdo consul etcdctl")
+
+// FindLock returns the first program in a script that keeps two of them apart, with the word that makes it so; "": there is none.
 func FindLock(script string) string {
 	for _, words := range Commands(script) {
-		switch name := path.Base(words[0].Text); name {
-		case "flock", "setlock", "lockrun", "cronlock", "solo", "run-one", "lckdo":
-			return name
-		case "consul", "etcdctl": // options may stand between
-			if slices.ContainsFunc(words, func(t Token) bool { return t.Text == "lock" }) {
-				return name + " lock"
-			}
+		program := path.Base(words[0].Text)
+		if s, starts := starterOf(words); starts && slices.Contains(lockers, program) {
+			return strings.TrimSpace(program + " " + s.verb)
 		}
 	}
 	return ""

@@ -527,10 +527,8 @@ func quote(text string) string {
 // inQuotes puts a text into single quotes. What cron makes of a \ in it stays the same: a quote begins and ends no pair.
 func inQuotes(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
-// needShell are words with which a command begins that is no program, or another one than the shell's own. They are read only.
-var needShell = strings.Fields(`. : [ [[ alias bg break builtin case cd command continue declare do done echo elif else esac eval exec exit export false fc fg fi
-	for function getopts hash if in jobs kill let local printf pwd read readonly return select set shift shopt source test then time times trap true type typeset
-	ulimit umask unalias unset until wait while { } !`)
+// needShell are programs that a shell has itself, often another one. They are read only.
+var needShell = strings.Fields("[ [[ echo false in kill printf pwd test time true")
 
 // isPlain says whether the words of the command can stand behind -- as they are: no shell would make anything of them but words.
 func (j *Job) isPlain() bool {
@@ -538,7 +536,7 @@ func (j *Job) isPlain() bool {
 		return false
 	}
 	tokens, ok := crontab.Tokens(j.raw)
-	if !ok || len(tokens) == 0 || slices.Contains(needShell, tokens[0].Text) || strings.Contains(tokens[0].Text, "=") {
+	if !ok || len(tokens) == 0 || slices.Contains(slices.Concat(crontab.ShellWords, needShell), tokens[0].Text) || strings.Contains(tokens[0].Text, "=") {
 		return false
 	}
 	return !slices.ContainsFunc(tokens, func(t crontab.Token) bool { return t.Operator || !t.Literal })

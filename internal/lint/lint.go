@@ -352,10 +352,6 @@ func (l *linter) call(c *call) {
 	}
 }
 
-// inShell are words that only a shell knows. They are read only.
-var inShell = strings.Fields(`. : alias bg break builtin case cd command continue declare do done elif else esac eval exec exit export fc fg fi for function
-	getopts hash if jobs let local read readonly return select set shift shopt source then times trap type typeset ulimit umask unalias unset until wait while { } !`)
-
 // notProgram says why the first word of a command can be no program.
 func notProgram(command []crontab.Token) (why, remedy string) {
 	const toShell = "give the line to a shell: --shell '…'"
@@ -364,7 +360,7 @@ func notProgram(command []crontab.Token) (why, remedy string) {
 	case !first.Literal:
 	case len(command) == 1 && first.Quoted && strings.ContainsAny(first.Text, " \t|;&"):
 		return "the one word " + first.Text + " is taken for the name of a program", toShell
-	case slices.Contains(inShell, first.Text):
+	case slices.Contains(crontab.ShellWords, first.Text):
 		return first.Text + " is a word of the shell, and no program", toShell
 	case strings.Contains(first.Text, "=") && !strings.Contains(first.Text, "/"):
 		return "a variable stands in the place of the program", toShell

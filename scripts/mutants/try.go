@@ -180,7 +180,8 @@ func (l *laboratory) binary(m mutant, hint string) (*binary, error) {
 		l.binaries[folder] = b
 	}
 	l.mu.Unlock()
-	return b, b.compile()
+	err = b.compile()
+	return b, err
 }
 
 // home returns the folder, of those that words for go test name, that has the test of a hint; "" if there is none.

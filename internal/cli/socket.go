@@ -180,7 +180,7 @@ func (s *socket) listenAt(path string) error {
 		return err
 	}
 	s.listener = listener
-	panics.Go(func() { _ = s.server().Serve(queue{listener, s.slots}) }) // it ends with the listener; who is being served still is
+	panics.Go(func() { _ = s.server().Serve(newQueue(listener, s.slots)) }) // it ends with the listener; who is being served still is
 	return nil
 }
 
@@ -332,14 +332,28 @@ func (s *socket) remove() error {
 // queue is a listener whose clients wait in the kernel while many are being served.
 type queue struct {
 	net.Listener
-	slots chan struct{} // one for each client that is being served
+	slots  chan struct{} // one for each client that is being served
+	closed chan struct{}
+	close  func() error
 }
+
+func newQueue(listener net.Listener, slots chan struct{}) *queue {
+	q := &queue{Listener: listener, slots: slots, closed: make(chan struct{})}
+	q.close = sync.OnceValue(func() error {
+		close(q.closed)
+		return listener.Close()
+	})
+	return q
+}
+
+// Close also ends an Accept that waits for a client to go: a server closes its connections only when its Accept has returned.
+func (q *queue) Close() error { return q.close() }
 
 // serveSome is server.Serve of so many connections at a time.
 func serveSome(server *http.Server, listener net.Listener, most int) error {
 	slots := make(chan struct{}, most)
 	server.ConnState = frees(slots)
-	return server.Serve(queue{listener, slots})
+	return server.Serve(newQueue(listener, slots))
 }
 
 // frees makes what a server of a queue calls when a connection changes. One that has become something else is no longer the server's.
@@ -352,9 +366,13 @@ func frees(slots chan struct{}) func(net.Conn, http.ConnState) {
 }
 
 // Accept ends when the socket is closed, and not when the process is out of descriptors, which passes.
-func (q queue) Accept() (net.Conn, error) {
+func (q *queue) Accept() (net.Conn, error) {
 	const pause = 100 * time.Millisecond
-	q.slots <- struct{}{}
+	select {
+	case q.slots <- struct{}{}:
+	case <-q.closed:
+		return nil, net.ErrClosed
+	}
 	for {
 		conn, err := q.Listener.Accept()
 		if err == nil {

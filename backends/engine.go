@@ -354,7 +354,9 @@ func decideOn(s Snapshot, q Request, decide rule) plan {
 	}
 	p := decide(v, q.TTL)
 	p.write.Record.Form = RecordForm
-	if wrong := p.write.Record.Check(); p.needed && wrong != nil {
+	written := p.write.Record
+	written.Beat = max(written.Beat, 0) // where somebody has put an old record back, the store counts anew
+	if wrong := written.Check(); p.needed && wrong != nil {
 		return plan{answer: Misconfigured(fullHint, "the record could not be read again after this step: %w", wrong)}
 	}
 	return p

@@ -48,7 +48,7 @@ type Line struct {
 	Text   string // as it stands in the file, with its end if it has one
 	Kind   Kind
 
-	Name, Value string // of a Setting
+	Name, Value string // of a Setting; a Broken one has the name alone
 
 	// Of a Job:
 	Quiet   bool   // it begins with -, which keeps cronie from logging it
@@ -112,7 +112,7 @@ func parseLine(text string, f Format) Line {
 	}
 	switch v, ok := ParseVariable(body); {
 	case ok && v.Why != "":
-		l.Kind, l.Why, l.Hint = Broken, v.Name+": "+v.Why, `quotes hold the whole value or none of it: NAME="a value"`
+		l.Kind, l.Name, l.Why, l.Hint = Broken, v.Name, v.Why, `quotes hold the whole value or none of it: NAME="a value"`
 		return l
 	case ok:
 		l.Kind, l.Name, l.Value = Setting, v.Name, v.Value

@@ -19,7 +19,7 @@ func TestParse(t *testing.T) {
 		{User, "\r\n", Line{Kind: Blank}},
 		{User, "  # x\n", Line{Kind: Comment}},
 		{User, "A = 'b '\n", Line{Kind: Setting, Name: "A", Value: "b "}},
-		{User, "A='b\n", Line{Kind: Broken, Why: "A: the quote is not closed"}},
+		{User, "A='b\n", Line{Kind: Broken, Name: "A", Why: "the quote is not closed"}},
 		{User, " 0  2 *\t* *  x y \n", Line{Kind: Job, Fields: "0 2 * * *", Command: "x y ", At: 13}},
 		{User, "0 2 * * * x", Line{Kind: Job, Fields: "0 2 * * *", Command: "x", At: 10}},
 		{User, "0 2 * * * x\r\n", Line{Kind: Job, Fields: "0 2 * * *", Command: "x", At: 10}},

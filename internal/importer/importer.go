@@ -263,7 +263,7 @@ func (x *importer) judge(f *File) {
 			s.set(l)
 			continue
 		case l.Kind == crontab.Broken:
-			j.leave(l.Why, l.Hint)
+			j.leave(strings.TrimPrefix(l.Name+": "+l.Why, ": "), l.Hint)
 		case l.Kind != crontab.Job || !x.job(f, i, &s, j):
 			continue
 		}

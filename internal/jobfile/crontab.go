@@ -50,36 +50,30 @@ func (r *reader) readCrontab(text []byte, h lines.Host) {
 		r.problem(lineOf(text, at), "", "the file has Windows line ends", `remove them: sed -i 's/\r$//' `+r.path)
 		return
 	}
-	c.takeNames(string(text))
-	if r.how.Supercronic { // for which a variable counts for the whole file
-		for _, line := range lines.Parse(text, lines.Supercronic) {
-			if c.line++; line.Kind == lines.Setting {
-				c.variable(lines.Variable{Name: line.Name, Value: line.Value})
-			}
-		}
-		c.line = 0
+	format := lines.User // the user of a system crontab is cut off below
+	if r.how.Supercronic {
+		format = lines.Supercronic
 	}
-	for line := range strings.Lines(string(text)) {
-		c.line++
-		line = strings.TrimLeft(strings.TrimSuffix(line, "\n"), blanks)
-		if topKey().MatchString(line) {
+	all := lines.Parse(text, format)
+	for _, line := range all {
+		if name, ok := lines.NameIn(line.Text); ok {
+			c.derived.Take(name) // a derived one is another
+		}
+		if c.line = line.Number; line.Kind == lines.Setting && r.how.Supercronic { // for which a variable counts for the whole file
+			c.variable(line.Name, line.Value)
+		}
+	}
+	for _, line := range all {
+		c.line = line.Number
+		if topKey().MatchString(strings.TrimLeft(line.Text, blanks)) {
 			r.problem(c.line, "", "this looks like YAML, and the file is read as a crontab", "a YAML file's name ends in .yaml or .yml")
 			return
 		}
-		c.read(line)
+		c.read(&line)
 	}
 	c.forgetName()
 	if len(r.jobs) == 0 && len(r.problems) == 0 && !r.several {
 		r.problem(0, "", "there is no job in it", "write one like: 0 2 * * * COMMAND, below a comment # job: NAME")
-	}
-}
-
-// takeNames notes the names that are written: a derived one is another.
-func (c *crontab) takeNames(text string) {
-	for line := range strings.Lines(text) {
-		if name, ok := lines.NameIn(line); ok {
-			c.derived.Take(name)
-		}
 	}
 }
 
@@ -91,29 +85,29 @@ func pattern(text string) func() *regexp.Regexp {
 // topKey is how a YAML file begins.
 var topKey = pattern(`^(jobs|defaults|timezone):(\s|$)`)
 
-func (c *crontab) read(line string) {
+func (c *crontab) read(line *lines.Line) {
+	problems, jobs := len(c.problems), len(c.jobs)
 	switch {
-	case line == "":
+	case line.Kind == lines.Blank:
 		c.forgetName()
-	case line[0] == '#':
+	case line.Kind == lines.Comment:
 		// A line that is commented out takes its name along.
-		if name, ok := lines.NameIn(line); ok {
+		if name, ok := lines.NameIn(line.Text); ok {
 			c.name, c.nameLine, c.lost = name, c.line, 0
 		} else if c.nameLine != 0 {
 			c.nameLine, c.lost = 0, c.nameLine
 		}
-	default:
-		problems, jobs := len(c.problems), len(c.jobs)
-		if v, ok := lines.ParseVariable(line); ok {
-			c.forgetName()
-			if !c.how.Supercronic || v.Why != "" {
-				c.variable(v)
-			}
-			if len(c.problems) > problems && c.wrong == 0 {
-				c.wrong = c.line
-			}
-			return
+	case line.Kind == lines.Setting, line.Kind == lines.Broken && line.Name != "":
+		c.forgetName()
+		if line.Kind == lines.Broken {
+			c.problem(c.line, line.Name, line.Why, line.Hint)
+		} else if !c.how.Supercronic {
+			c.variable(line.Name, line.Value)
 		}
+		if len(c.problems) > problems && c.wrong == 0 {
+			c.wrong = c.line
+		}
+	default:
 		c.job(line)
 		if len(c.problems) > problems {
 			c.jobs = c.jobs[:jobs]
@@ -131,49 +125,45 @@ func (c *crontab) forgetName() {
 }
 
 // variable sets one for the lines that follow.
-func (c *crontab) variable(v lines.Variable) {
-	switch err := checkVariable(v.Name, v.Value); {
-	case err != nil:
+func (c *crontab) variable(name, value string) {
+	if err := checkVariable(name, value); err != nil {
 		c.problem(c.line, "", err.Error(), "remove the line")
 		return
-	case v.Why != "":
-		c.problem(c.line, v.Name, v.Why, `quotes hold the whole value or none of it: NAME="a value"`)
-		return
 	}
-	problem := func(why, hint string) { c.problem(c.line, v.Name, why, hint) }
-	switch v.Name {
+	problem := func(why, hint string) { c.problem(c.line, name, why, hint) }
+	switch name {
 	case "LOGNAME":
-		c.warn(c.line, v.Name, "cron does not let a crontab set it, and it is ignored here too", "remove the line")
+		c.warn(c.line, name, "cron does not let a crontab set it, and it is ignored here too", "remove the line")
 		return
 	case "MAILTO", "MAILFROM", "CONTENT_TYPE", "CONTENT_TRANSFER_ENCODING":
-		if v.Value != "" {
-			c.warn(c.line, v.Name, "no mail is sent: the output of the jobs is the daemon's", "remove the line")
+		if value != "" {
+			c.warn(c.line, name, "no mail is sent: the output of the jobs is the daemon's", "remove the line")
 		}
 	case "SHELL":
-		if !filepath.IsAbs(v.Value) {
-			problem(fmt.Sprintf("%q is not an absolute path", v.Value), "write SHELL=/bin/bash")
+		if !filepath.IsAbs(value) {
+			problem(fmt.Sprintf("%q is not an absolute path", value), "write SHELL=/bin/bash")
 			return
 		}
-		c.shell = v.Value
+		c.shell = value
 	case "HOME":
-		if !filepath.IsAbs(v.Value) {
-			problem(fmt.Sprintf("%q is not an absolute path", v.Value), "commands start there")
+		if !filepath.IsAbs(value) {
+			problem(fmt.Sprintf("%q is not an absolute path", value), "commands start there")
 			return
 		}
-		c.state.job.Dir = v.Value
+		c.state.job.Dir = value
 	case "PATH":
-		c.path = v.Value
+		c.path = value
 	case "CRON_TZ":
-		c.zone(v.Value)
+		c.zone(value)
 	case "RANDOM_DELAY":
-		minutes, err := strconv.ParseUint(v.Value, 10, 16)
+		minutes, err := strconv.ParseUint(value, 10, 16)
 		if err != nil {
-			problem(fmt.Sprintf("%q is not a number of minutes", v.Value), "write RANDOM_DELAY=15")
+			problem(fmt.Sprintf("%q is not a number of minutes", value), "write RANDOM_DELAY=15")
 			return
 		}
 		c.state.job.Jitter = time.Duration(minutes) * time.Minute
 	}
-	c.state.env = append(c.state.env, v.Name+"="+v.Value)
+	c.state.env = append(c.state.env, name+"="+value)
 }
 
 // zone sets the one of the lines that follow.
@@ -191,7 +181,7 @@ func (c *crontab) zone(name string) {
 }
 
 // job reads a line that is no variable.
-func (c *crontab) job(line string) {
+func (c *crontab) job(line *lines.Line) {
 	d := c.state.derive(c.name, c.line)
 	if c.nameLine == 0 {
 		d.job.Name = ""
@@ -200,24 +190,19 @@ func (c *crontab) job(line string) {
 		c.problem(c.line, d.what(""), fmt.Sprintf("the variable in line %d is wrong, and may be meant for this line", c.wrong), "")
 		return
 	}
-	expr, command, ok := lines.SplitSchedule(line)
-	if c.how.Supercronic {
-		l := lines.Parse([]byte(line), lines.Supercronic)[0]
-		expr, command, ok = l.Fields, l.Command, l.Kind == lines.Job
-		if why, hint := l.NotOurs(lines.Supercronic); why != "" {
-			c.problem(c.line, d.what(""), why, hint)
-			return
-		}
+	expr, command, why, hint := line.Fields, line.Command, line.Why, line.Hint
+	if line.Quiet && !c.how.Supercronic { // only cronie has that, and keeps no record of such a line
+		expr = "-" + expr
 	}
-	if !ok {
-		hint := "write minute, hour, day of month, month, day of week and the command"
-		if first, _ := lines.CutWord(line); first == "export" {
-			hint = "a variable is NAME=value, without export"
-		}
-		c.problem(c.line, d.what(""), "neither a variable nor a schedule with a command", hint)
+	if why == "" && c.how.Supercronic {
+		why, hint = line.NotOurs(lines.Supercronic)
+	}
+	if why != "" {
+		c.problem(c.line, d.what(""), why, hint)
 		return
 	}
 	if c.how.System {
+		ok := false
 		if command, ok = c.user(d, command); !ok {
 			return
 		}

@@ -10,6 +10,7 @@ import (
 
 // The suite on servers that variables name, as in LEADERRUN_TEST_POSTGRES=postgres://…. It leaves its records behind.
 func TestNamedServers(t *testing.T) {
+	t.Parallel()
 	lacks := map[string]string{}
 	for _, function := range []string{"DeleteLease", "DeleteRecord", "Change", "Stall", "Restart", "Empty", "RestartEmpty"} {
 		lacks[function] = "the server is another's"

@@ -1,7 +1,6 @@
 package consul
 
 import (
-	"context"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -11,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/leaderrun/leaderrun/test/servers"
-	"github.com/leaderrun/leaderrun/test/suite"
 )
 
 // middle stands between a client and a server. It counts requests, and does to an answer what a network or a
@@ -80,21 +78,6 @@ func (m *middle) strike(fault func(r *http.Response) bool) {
 // swallow drops the answers to one kind of request.
 func (m *middle) swallow(kind string) {
 	m.strike(func(r *http.Response) bool { return what(r.Request) != kind })
-}
-
-// unanswered does so, and returns a context that ends with the first answer that is dropped: when its request was carried out.
-func (m *middle) unanswered(t testing.TB, kind string) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithCancel(within(t, suite.Patience))
-	t.Cleanup(cancel)
-	m.strike(func(r *http.Response) bool {
-		if what(r.Request) == kind {
-			cancel()
-			return false
-		}
-		return true
-	})
-	return ctx
 }
 
 // requests returns what was asked since the last call.

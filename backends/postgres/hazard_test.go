@@ -196,17 +196,18 @@ func TestSilentHost(t *testing.T) {
 		g := w.Acquire(d, newSteady(name))
 		p.DropReplies(true)
 		ctx, cancel := context.WithCancel(t.Context()) // without a deadline there are no shares
-		defer cancel()
+		t.Cleanup(cancel)
 		silent := make(chan error, 1)
 		go func() { _, err := d.Renew(ctx, g); silent <- err }()
 		servers.Eventually(t, "a renewal is on its way", func() bool { return p.Dropped() > 0 })
 		if more == "" { // the old connection stays silent, a new one does not
 			p.DropReplies(false)
 		}
-		defer time.AfterFunc(suite.Patience, cancel).Stop()
+		late := time.AfterFunc(suite.Patience, cancel)
 		if _, err := d.Renew(ctx, g); err != nil {
 			t.Errorf("%s: the renewal beside it: %v", name, err)
 		}
+		late.Stop()
 		cancel()
 		w.WantUnknown("the silent renewal", <-silent)
 	}

@@ -74,9 +74,18 @@ func TestServersByTurns(t *testing.T) {
 		quarantine time.Duration
 		fails      bool
 	}{
-		{"a", 1, false}, {"a", 1, false}, {"b", 1, false}, {"c", 1, false}, // one restart after the other
-		{"c", 0, false}, {"b", 1, false}, {"a", 1, false}, {"b", 1, false}, {"a", 1, true}, {"a", 1, true},
-		{"a", 0, false}, {"b", 1, false},
+		{"a", 1, false},
+		{"a", 1, false},
+		{"b", 1, false},
+		{"c", 1, false}, // one restart after the other
+		{"c", 0, false},
+		{"b", 1, false},
+		{"a", 1, false},
+		{"b", 1, false},
+		{"a", 1, true},
+		{"a", 1, true},
+		{"a", 0, false},
+		{"b", 1, false},
 	} {
 		err := s.turns("mark", &state{identity: c.identity + ":replid", quarantine: c.quarantine})
 		if (err != nil) != c.fails || backends.IsPermanent(err) {

@@ -48,16 +48,11 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// reached runs the tests with signals that reach the programs they start: a shell that started them with & has INT ignored, and nohup
-// HUP, and programs inherit that.
+// reached runs the tests so that signals reach the programs they start.
 type reached struct{ *testing.M }
 
 func (m reached) Run() int {
-	for _, s := range []os.Signal{os.Interrupt, syscall.SIGHUP} {
-		if signal.Ignored(s) {
-			signal.Notify(make(chan os.Signal, 1), s)
-		}
-	}
+	servers.HearSignals()
 	return m.M.Run()
 }
 

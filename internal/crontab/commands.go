@@ -44,19 +44,19 @@ var (
 
 // forShell returns the texts in a simple command that a shell is to run.
 func forShell(words []Token) (texts []string) {
-	var behind, any bool // the name of a program that gives a text to a shell: with -c, or without
+	var behind, takesText bool // the name of a program that gives a text to a shell: with -c, or without
 	for i, t := range words {
 		name := path.Base(t.Text)
 		option := behind && i > 0 && (strings.HasPrefix(words[i-1].Text, "-") && strings.HasSuffix(words[i-1].Text, "c") || words[i-1].Text == "--command")
 		glued, isGlued := strings.CutPrefix(strings.TrimPrefix(t.Text, "--command="), "-c")
 		switch {
-		case option, any && t.Quoted:
+		case option, takesText && t.Quoted:
 			texts = append(texts, t.Text)
 		case behind && t.Quoted && (isGlued || strings.HasPrefix(t.Text, "--command=")):
 			texts = append(texts, glued)
 		}
 		behind = behind || slices.Contains(withC, name)
-		any = any || slices.Contains(withText, name)
+		takesText = takesText || slices.Contains(withText, name)
 	}
 	return texts
 }

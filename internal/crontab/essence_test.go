@@ -26,8 +26,15 @@ func TestEssence(t *testing.T) {
 		}
 	}
 	for _, c := range []struct{ a, b string }{
-		{"x --a", "x --b"}, {"su a -c x", "su b -c x"}, {"A=1 x", "A=2 x"}, {"sudo -u a x", "sudo -u b x"}, {"a; b", "a"},
-		{"php a.php", "php b.php"}, {"bash /a", "bash /b"}, {"env A=1 x", "x"}, {"runuser -u a -- x", "runuser -u b -- x"},
+		{"x --a", "x --b"},
+		{"su a -c x", "su b -c x"},
+		{"A=1 x", "A=2 x"},
+		{"sudo -u a x", "sudo -u b x"},
+		{"a; b", "a"},
+		{"php a.php", "php b.php"},
+		{"bash /a", "bash /b"},
+		{"env A=1 x", "x"},
+		{"runuser -u a -- x", "runuser -u b -- x"},
 	} {
 		if Essence(c.a) == Essence(c.b) {
 			t.Errorf("%s and %s are both %q", c.a, c.b, Essence(c.a))

@@ -2,6 +2,7 @@ package importer
 
 import (
 	"bufio"
+	"context"
 	"crypto/md5" //nolint:gosec // dpkg's
 	"crypto/sha256"
 	"encoding/hex"
@@ -25,7 +26,7 @@ func Packaged(sources []Source) map[string]bool {
 		if digests == nil {
 			digests = dpkgDigests(dpkgStatus)
 		}
-		known := append(digests[path], rpmDigests(path)...)
+		known := slices.Concat(digests[path], rpmDigests(path))
 		old, now := md5.Sum(s.Text), sha256.Sum256(s.Text) //nolint:gosec // as above
 		found[s.Path] = slices.Contains(known, hex.EncodeToString(old[:])) || slices.Contains(known, hex.EncodeToString(now[:]))
 	}
@@ -55,7 +56,7 @@ func dpkgDigests(status string) map[string][]string {
 
 // rpmDigests are those of a file in the packages of rpm that have it.
 func rpmDigests(path string) (digests []string) {
-	out, err := exec.Command("rpm", "-qf", "--queryformat", `[%{FILENAMES} %{FILEDIGESTS}\n]`, path).Output() //nolint:gosec // a path of cron.d
+	out, err := exec.CommandContext(context.Background(), "rpm", "-qf", "--queryformat", `[%{FILENAMES} %{FILEDIGESTS}\n]`, path).Output() //nolint:gosec // a path of cron.d
 	if err != nil {
 		return nil // there is no rpm, or no package has the file
 	}

@@ -187,7 +187,8 @@ func ofTimer(u *unit, units []*unit) (job *Job, why string) {
 	if yes, _ := boolean(u.last("Persistent")); yes {
 		job.options = append(job.options, option{key: "catch_up", keyValue: "1"})
 	}
-	return job, job.jitter(u.last("RandomizedDelaySec"))
+	why = job.jitter(u.last("RandomizedDelaySec"))
+	return job, why
 }
 
 // jitter takes a random delay. A run must start before the next tick.

@@ -2,6 +2,7 @@ package importer
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -29,7 +30,7 @@ func ReadUser() (Source, error) {
 }
 
 func callCrontab(arg string) (stdout []byte, err error) {
-	out, err := exec.Command("crontab", arg).Output() //nolint:gosec // -l or a file of ours
+	out, err := exec.CommandContext(context.Background(), "crontab", arg).Output() //nolint:gosec // -l or a file of ours
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		why := strings.TrimSpace(string(exit.Stderr))
 		if why == "" {
@@ -53,7 +54,7 @@ func (f *File) install() (backup string, err error) {
 	if err != nil {
 		return "", err
 	}
-	defer os.Remove(next)
+	defer func() { _ = os.Remove(next) }()
 	_, failed := callCrontab(next)
 	if failed != nil && f.isAsRead() {
 		return "", errors.Join(failed, os.Remove(backup))

@@ -202,7 +202,7 @@ func (c *crontab) job(line *lines.Line) {
 		return
 	}
 	if c.how.System {
-		ok := false
+		var ok bool
 		if command, ok = c.user(d, command); !ok {
 			return
 		}

@@ -218,11 +218,11 @@ func (r *reader) checkNested(d *draft) {
 
 // nestedRun finds a call of `leaderrun run` in a command, also in a text for another shell.
 func nestedRun(argv []string) (run lines.Run, ok bool) {
-	script := ""
+	var script strings.Builder
 	for _, word := range argv {
-		script += " '" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+		script.WriteString(" '" + strings.ReplaceAll(word, "'", `'\''`) + "'")
 	}
-	for _, text := range lines.Texts("", script) {
+	for _, text := range lines.Texts("", script.String()) {
 		tokens, _ := lines.Tokens(text.Script)
 		if run, ok = lines.FindRun(tokens); ok {
 			return run, true

@@ -47,7 +47,9 @@ var perJob = []string{jobLabel}
 var definitions = [...]definition{
 	runs: {
 		"leaderrun_runs_total", counter,
-		"Attempts to run a job on this host, by what became of them.", []string{jobLabel, "outcome"}, nil,
+		"Attempts to run a job on this host, by what became of them.",
+		[]string{jobLabel, "outcome"},
+		nil,
 	},
 	duration: {
 		"leaderrun_run_duration_seconds", histogram, "How long the command ran.", nil,

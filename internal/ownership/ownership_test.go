@@ -185,7 +185,7 @@ func TestFileOfOwnGroup(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer f.Close()
+		t.Cleanup(func() { _ = f.Close() })
 		if OthersWrite(f, info) != others {
 			t.Errorf("%d:%d: %v", owner, gid, !others)
 		}

@@ -71,6 +71,7 @@ func numbers(list string) (all []int, err error) {
 
 // measureCron measures ticks of as many jobs as sizes says, of each way whose name fits.
 func measureCron(t testing.TB, r *report, sizes []int, ticks int, only string) error {
+	t.Helper()
 	fits, err := regexp.Compile(only)
 	if err != nil {
 		return err
@@ -91,6 +92,7 @@ func measureCron(t testing.TB, r *report, sizes []int, ticks int, only string) e
 
 // prepare builds what is needed, starts a Redis, and lists what is compared.
 func (b *cronBench) prepare(t testing.TB) error {
+	t.Helper()
 	leaderrun, err := buildLeaderrun(b.dir)
 	if err != nil {
 		return err

@@ -34,6 +34,7 @@ type bed struct {
 // makeBed builds leaderrun, starts the servers that there are, and lists what is compared: flock and those whose name
 // fits.
 func makeBed(t testing.TB, only string) (b *bed, err error) {
+	t.Helper()
 	b = &bed{dir: t.TempDir()}
 	fits, err := regexp.Compile(only)
 	if err != nil {
@@ -67,6 +68,7 @@ func makeBed(t testing.TB, only string) (b *bed, err error) {
 
 // add starts a store's server where it is installed and wanted, and lists the ways that use it.
 func (b *bed) add(t testing.TB, s store, leaderrun string, fits *regexp.Regexp) error {
+	t.Helper()
 	if !fits.MatchString("leaderrun, "+s.name) && !fits.MatchString(s.peerName) {
 		return nil
 	}

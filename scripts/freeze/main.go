@@ -38,22 +38,36 @@ func main() {
 // busy is the word with which this program is one of the busy loops.
 const busy = "-busy-loop-"
 
+// spin keeps a processor busy until this process is killed.
+func spin() {
+	for turns := uint64(0); ; turns++ {
+		runtime.KeepAlive(turns)
+	}
+}
+
 func run(seed uint64, words []string) (int, error) {
 	if len(words) == 0 {
 		return 2, errors.New("which command?")
 	}
-	for words[0] == busy { //nolint:revive // that is all of it
+	if words[0] == busy {
+		spin()
 	}
 	if err := tree.Adopt(); err != nil { // what loses its parent stays in the tree
 		return 1, err
 	}
+	var loops []*exec.Cmd
+	defer func() {
+		for _, loop := range loops {
+			_ = loop.Process.Kill()
+		}
+	}()
 	for range 2 * runtime.NumCPU() {
 		loop := exec.Command("/proc/self/exe", "--", busy)
 		loop.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 		if err := loop.Start(); err != nil {
 			return 1, err
 		}
-		defer func() { _ = loop.Process.Kill() }()
+		loops = append(loops, loop)
 	}
 	cmd := exec.Command(words[0], words[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
@@ -76,8 +90,7 @@ func run(seed uint64, words []string) (int, error) {
 	for {
 		select {
 		case err := <-ended:
-			var exit *exec.ExitError
-			if errors.As(err, &exit) {
+			if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 				return max(1, exit.ExitCode()), nil
 			}
 			return 0, err

@@ -35,7 +35,7 @@ func run(args []string, out io.Writer) error {
 	case len(args) > 2 && args[0] == "same":
 		return same(args[1:], out)
 	}
-	return errors.New("the words are: skipped FILE..., or: same FOLDER FOLDER...")
+	return errors.New("the words are: skipped FILE [FILE], or: same FOLDER FOLDER [FOLDER]")
 }
 
 // module is what all names of packages begin with.

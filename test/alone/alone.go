@@ -17,17 +17,13 @@ func Await() {
 	}
 }
 
-var (
-	await = sync.OnceValue(func() error {
-		f, err := os.OpenFile(path(), os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW, 0o600)
-		if err != nil {
-			return err
-		}
-		held = f
-		return syscall.Flock(int(f.Fd()), syscall.LOCK_EX)
-	})
-	held *os.File // stays open
-)
+var await = sync.OnceValue(func() error {
+	fd, err := syscall.Open(path(), syscall.O_CREAT|syscall.O_RDWR|syscall.O_NOFOLLOW|syscall.O_CLOEXEC, 0o600)
+	if err != nil {
+		return err
+	}
+	return syscall.Flock(fd, syscall.LOCK_EX) // it stays open until the process ends
+})
 
 func path() string {
 	return filepath.Join(os.TempDir(), fmt.Sprintf("leaderrun-alone-%d", os.Getuid()))

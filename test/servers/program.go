@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/leaderrun/leaderrun/test/waits"
@@ -44,5 +46,16 @@ func RunWithProgram(m *testing.M, use func(path string), others ...string) int {
 		}
 	}
 	use(filepath.Join(dir, "leaderrun"))
+	HearSignals()
 	return m.Run()
+}
+
+// HearSignals makes signals reach the programs that tests start from here on: a shell that started the tests with & has INT ignored,
+// and nohup HUP, and programs inherit that.
+func HearSignals() {
+	for _, s := range []os.Signal{os.Interrupt, syscall.SIGHUP} {
+		if signal.Ignored(s) {
+			signal.Notify(make(chan os.Signal, 1), s)
+		}
+	}
 }

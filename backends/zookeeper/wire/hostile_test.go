@@ -3,9 +3,10 @@ package wire
 import (
 	"context"
 	"errors"
-	"github.com/leaderrun/leaderrun/test/suite"
 	"testing"
 	"time"
+
+	"github.com/leaderrun/leaderrun/test/suite"
 )
 
 const mostMemory = 16 << 20 // of a request, whatever is answered

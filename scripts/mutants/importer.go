@@ -31,7 +31,7 @@ var importMutants = []mutant{
 	{"import: the work of the host is a job", "internal/importer/importer.go", "\tcase work != \"\":\n", "\tcase work == \"-\":\n", importTests},
 	{"import: what goes on in the background is a job", "internal/importer/importer.go", "\tcase behind != \"\":\n", "\tcase behind == \"-\":\n", importTests},
 	{"import: a timer's delay is longer than its interval", "internal/importer/systemd.go", "delay >= gap {", "delay > 2*gap {", importTests},
-	{"crontab: texts for another shell are not looked into", "internal/crontab/commands.go", "case option, any && t.Quoted:", "case option && i < 0, any && t.Quoted:", readTests},
+	{"crontab: texts for another shell are not looked into", "internal/crontab/commands.go", "case option, takesText && t.Quoted:", "case option && i < 0, takesText && t.Quoted:", readTests},
 	{"import: a lock is taken off that guards a part of the line", "internal/importer/peel.go", "!ok || job.doubled() || controls(tokens)", "!ok || job.doubled()", importTests},
 	{"import: options of a lock are not looked at", "internal/importer/peel.go", "\t\tcase \"x\", \"e\", \"exclusive\":\n\t\tdefault:\n\t\t\treturn peeling{why: noOption + o.Name}\n", "\t\tdefault:\n", importTests},
 	{"import: a link is replaced by a file", "internal/importer/read.go", "|syscall.O_NOFOLLOW, 0)\n\tif errors.Is(err, syscall.ELOOP)", ", 0)\n\tif errors.Is(err, syscall.ELOOP)", importTests},

@@ -319,7 +319,7 @@ func TestArchive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const most = 18_000_000
+	const most = 20_000_000
 	if info.Size() > most {
 		t.Errorf("the program has %d bytes, more than %d", info.Size(), most)
 	}

@@ -8,34 +8,6 @@ import (
 	"testing"
 )
 
-func TestS3(t *testing.T) {
-	t.Parallel()
-	for name, o := range map[string]S3Options{
-		"plain":    {},
-		"TLS":      {TLS: NewCertificates(t)},
-		"versions": {Versioning: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			var s *S3Server
-			t.Cleanup(func() {
-				if s != nil {
-					gone(t, s.Process, s.Addr())
-				}
-			})
-			s = S3(t, o)
-			s.API(t, "PUT", "/bucket/a/k", "v")
-			s.Restart(t)
-			if got := s.API(t, "GET", "/bucket/a/k", ""); got != "v" {
-				t.Errorf("restarted: %q", got)
-			}
-			if got := s.Keys(t, "a/"); len(got) != 1 || got[0] != "a/k" {
-				t.Errorf("keys: %q", got)
-			}
-		})
-	}
-}
-
 // What is tested on a server that lets two of one version through proves nothing. Of several that write on condition of the same
 // version one gets through, and of several that create one.
 func TestS3ComparesAndWritesInOneStep(t *testing.T) {

@@ -170,22 +170,3 @@ func TestProxy(t *testing.T) {
 		t.Errorf("a cut connection: %q, %v", got, err)
 	}
 }
-
-func TestProcessEnds(t *testing.T) {
-	var s *RedisServer
-	t.Run("with its test", func(t *testing.T) {
-		s = Redis(t, RedisOptions{AppendOnly: true})
-		s.Do(t, "set", "k", "v")
-		s.Restart(t, true)
-		if got := s.Do(t, "get", "k"); got != "v" {
-			t.Errorf("restarted with data: %v", got)
-		}
-		s.Restart(t, false)
-		if got := s.Do(t, "get", "k"); got != nil {
-			t.Errorf("restarted empty: %v", got)
-		}
-	})
-	if s != nil && !s.Ended() {
-		t.Error("the server lives on")
-	}
-}

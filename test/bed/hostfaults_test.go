@@ -159,44 +159,10 @@ func TestFaultOfWhatHasEnded(t *testing.T) {
 	}
 }
 
-// One of two has ended: the other one is left alone.
-func TestFaultOfTwoIsWholeOrNothing(t *testing.T) {
-	t.Parallel()
-	x := newHostOnly(t)
-	x.guardian.Kill()
-	for _, f := range processFaults {
-		if strings.Contains(f.Name, "wrapper") && strings.Contains(f.Name, "guardian") {
-			if _, err := f.Strike(x.Bed, x.victim); err == nil {
-				t.Errorf("%s happened", f.Name)
-			}
-		}
-	}
-	if got := state(t, x.wrapper); got != "well" {
-		t.Errorf("the wrapper is %s", got)
-	}
-}
-
 func (x *hostOnly) die(t *testing.T) {
 	t.Helper()
 	x.Net.Dies("a")
 	for _, p := range []*servers.Process{x.wrapper, x.guardian, x.command} {
 		servers.Eventually(t, "all have ended", p.Ended)
-	}
-}
-
-func TestHostFaultsAreTold(t *testing.T) {
-	t.Parallel()
-	seen := map[string]bool{}
-	for _, f := range HostFaults {
-		if f.Name == "" || seen[f.Name] || f.Strike == nil || f.OnServer {
-			t.Errorf("%+v", f)
-		}
-		seen[f.Name] = true
-		if f.Kills && f.Excused {
-			t.Errorf("%s: a tree that must die cannot be excused for living on", f.Name)
-		}
-		if f.Peers && strings.Contains(f.Name, "guardian") {
-			t.Errorf("%s: a peer has no guardian", f.Name)
-		}
 	}
 }

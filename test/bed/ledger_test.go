@@ -1,15 +1,7 @@
 package bed
 
 import (
-	"bufio"
-	"encoding/json"
-	"net"
-	"path/filepath"
 	"testing"
-
-	"github.com/leaderrun/leaderrun/internal/boottime"
-	"github.com/leaderrun/leaderrun/test/servers"
-	"github.com/leaderrun/leaderrun/test/witness/beats"
 )
 
 func TestLedgers(t *testing.T) {
@@ -34,49 +26,5 @@ func TestLedgers(t *testing.T) {
 		if got := r.books()["j"]; got != c.want {
 			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
 		}
-	}
-}
-
-// A witness is known from its first words to its last.
-func TestRegistryKnowsWhoIsAlive(t *testing.T) {
-	t.Parallel()
-	dir := servers.Dir(t)
-	r, err := newRegistry(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(r.close)
-	conns := map[boottime.Instant]net.Conn{}
-	for _, at := range []boottime.Instant{10, 20} {
-		conn, err := net.Dial("unix", filepath.Join(dir, beats.SocketName))
-		if err != nil {
-			t.Fatal(err)
-		}
-		conns[at] = conn
-		s := Span{Job: JobWorker, Run: string(rune('a' + at)), Role: beats.RoleMain, Token: int64(at), First: at, Began: at}
-		if err := json.NewEncoder(conn).Encode(s); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := conn.Write([]byte{beats.Entry}); err != nil {
-			t.Fatal(err)
-		}
-		if answer, err := bufio.NewReader(conn).ReadByte(); err != nil || answer != '+' {
-			t.Fatalf("answer %c, %v", answer, err)
-		}
-	}
-	want := func(at boottime.Instant) {
-		t.Helper()
-		servers.Eventually(t, "the newest that is alive", func() bool {
-			s, ok := r.runOf(JobWorker, "")
-			return s.First == at && ok == (at > 0)
-		})
-	}
-	want(20)
-	_ = conns[20].Close()
-	want(10)
-	_ = conns[10].Close()
-	want(0)
-	if s := r.last(JobWorker); s.First != 20 {
-		t.Errorf("the newest of all began at %d", s.First)
 	}
 }

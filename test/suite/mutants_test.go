@@ -66,11 +66,6 @@ type (
 		*Mem
 		closed *bool
 	}
-	releases struct {
-		*Mem
-		grant *backends.Grant
-	}
-	answersCancel struct{ *Mem }
 )
 
 func (d lazyRenewal) Renew(context.Context, backends.Grant) (backends.RenewAnswer, error) {
@@ -99,14 +94,6 @@ func (d deafInFlight) Renew(ctx context.Context, g backends.Grant) (backends.Ren
 		return backends.RenewAnswer{}, err
 	}
 	return d.Mem.Renew(context.Background(), g)
-}
-
-func (d answersCancel) Renew(ctx context.Context, g backends.Grant) (backends.RenewAnswer, error) {
-	s, err := d.Mem.Renew(ctx, g)
-	if errors.Is(err, context.DeadlineExceeded) {
-		err = backends.ErrLost
-	}
-	return s, err
 }
 
 func (d endlessLease) Acquire(ctx context.Context, c backends.Claim) (backends.Grant, error) {
@@ -159,19 +146,6 @@ func (d closesOnce) Close() error {
 		return errors.New("closed already")
 	}
 	*d.closed = true
-	return nil
-}
-
-func (d releases) Acquire(ctx context.Context, c backends.Claim) (backends.Grant, error) {
-	g, err := d.Mem.Acquire(ctx, c)
-	*d.grant = g
-	return g, err
-}
-
-func (d releases) Close() error {
-	if d.grant.Token != 0 {
-		_ = d.Finish(context.Background(), *d.grant, backends.Outcome{State: backends.Lost})
-	}
 	return nil
 }
 

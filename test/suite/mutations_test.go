@@ -21,26 +21,10 @@ func leaseMutants() []mutant {
 		{"grants although held", "refuses while held", deciding(func(v backends.View, c backends.Claim) backends.ClaimDecision {
 			return backends.Decide(free(v), c)
 		})},
-		{"refuses without a name", "refuses while held", deciding(func(v backends.View, c backends.Claim) backends.ClaimDecision {
-			d := backends.Decide(v, c)
-			if d.Refusal != nil {
-				d.Refusal.Holder = backends.Holder{}
-			}
-			return d
-		})},
 		{
 			"a reservation is forgotten", "a reservation keeps the job for its host",
 			deciding(func(v backends.View, c backends.Claim) backends.ClaimDecision {
 				v.Record.Reserved = nil
-				return backends.Decide(v, c)
-			}),
-		},
-		{
-			"a reservation keeps the job from its own host, too", "a reservation keeps the job for its host",
-			deciding(func(v backends.View, c backends.Claim) backends.ClaimDecision {
-				if v.Record.Reserved != nil {
-					c.Holder.Host = ""
-				}
 				return backends.Decide(v, c)
 			}),
 		},
@@ -52,25 +36,6 @@ func leaseMutants() []mutant {
 					v = free(v)
 				}
 				return backends.Decide(v, c)
-			}),
-		},
-		{
-			"held by oneself", "the same holder gets the same grant",
-			deciding(func(v backends.View, c backends.Claim) backends.ClaimDecision {
-				if v.Lease != nil {
-					c.Holder.ID += "'"
-				}
-				return backends.Decide(v, c)
-			}),
-		},
-		{
-			"the same grant without a renewal", "the same holder gets the same grant",
-			deciding(func(v backends.View, c backends.Claim) backends.ClaimDecision {
-				d := backends.Decide(v, c)
-				if v.Lease != nil {
-					d.Record = v.Record
-				}
-				return d
 			}),
 		},
 		{
@@ -112,24 +77,11 @@ func leaseMutants() []mutant {
 			}),
 		},
 		{
-			"renews what is gone", "a stale renewal touches nothing",
-			renewing(func(v backends.View, g backends.Grant) backends.RenewDecision {
-				if v.Lease == nil {
-					v = owned(v, g)
-				}
-				return backends.DecideRenew(v, g)
-			}),
-		},
-		{
 			"check, then renew", "a renewal never revives a finished lease",
 			wrapped(func(m *Mem) backends.Backend { return raceRenewal{m} }),
 		},
 		{"no floor", "the token grows", deciding(func(v backends.View, c backends.Claim) backends.ClaimDecision {
 			c.Floor = 0
-			return backends.Decide(v, c)
-		})},
-		{"a token of the clock alone", "the token grows", deciding(func(v backends.View, c backends.Claim) backends.ClaimDecision {
-			v.Record.Token, v.Record.Released = 0, 0
 			return backends.Decide(v, c)
 		})},
 		{
@@ -165,13 +117,6 @@ func leaseMutants() []mutant {
 			return backends.Decide(v, c)
 		})},
 		{
-			"the newcomer's TTL as evidence", "a vanished lease is waited for",
-			deciding(func(v backends.View, c backends.Claim) backends.ClaimDecision {
-				v.Record.Until = min(v.Record.Until, v.Record.Until-v.Record.TTL+c.TTL.Milliseconds())
-				return backends.Decide(v, c)
-			}),
-		},
-		{
 			"the grant's end as evidence", "a vanished lease is waited for",
 			renewing(func(v backends.View, g backends.Grant) backends.RenewDecision {
 				r := backends.DecideRenew(v, g)
@@ -193,14 +138,6 @@ func endMutants() []mutant {
 			}),
 		},
 		{
-			"release without mark", "finish releases and records",
-			finishing(func(v backends.View, g backends.Grant, o backends.Outcome) backends.EndDecision {
-				e := backends.DecideFinish(v, g, o)
-				e.Record.Released = v.Record.Released
-				return e
-			}),
-		},
-		{
 			"finish only once", "a lost reply of finish costs nothing",
 			finishing(func(v backends.View, g backends.Grant, o backends.Outcome) backends.EndDecision {
 				e := backends.DecideFinish(v, g, o)
@@ -209,29 +146,10 @@ func endMutants() []mutant {
 			}),
 		},
 		{
-			"a repeated finish writes", "a lost reply of finish costs nothing",
-			finishing(func(v backends.View, g backends.Grant, o backends.Outcome) backends.EndDecision {
-				e := backends.DecideFinish(v, g, o)
-				if !e.Changed && !e.Lost {
-					e.Changed, e.Record.Ended = true, e.Record.Ended+1
-				}
-				return e
-			}),
-		},
-		{
 			"no compare in finish", "a stale finish touches nothing",
 			finishing(func(v backends.View, g backends.Grant, o backends.Outcome) backends.EndDecision {
 				g.Token = v.Record.Token
 				return backends.DecideFinish(owned(v, g), g, o)
-			}),
-		},
-		{
-			"finish compares the token alone", "a stale finish touches nothing",
-			finishing(func(v backends.View, g backends.Grant, o backends.Outcome) backends.EndDecision {
-				if v.Record.Token == g.Token {
-					g.Claim.Holder = v.Record.Holder
-				}
-				return backends.DecideFinish(v, g, o)
 			}),
 		},
 		{
@@ -300,18 +218,6 @@ func tickMutants() []mutant {
 	}
 	return []mutant{
 		{"ticks are forgotten", "a tick is granted once", claims(func(_ backends.Record, c *backends.Claim) { c.Tick = 0 })},
-		{"a loss is told again", "a tick is granted once", deciding(func(v backends.View, c backends.Claim) backends.ClaimDecision {
-			d := backends.Decide(v, c)
-			if d.Refusal != nil && d.Refusal.Verdict == backends.IsLost {
-				d.Refusal.First = true
-			}
-			return d
-		})},
-		{"a loss is not written", "a tick is granted once", deciding(func(v backends.View, c backends.Claim) backends.ClaimDecision {
-			d := backends.Decide(v, c)
-			d.Changed = d.Grant != nil
-			return d
-		})},
 		{
 			"open counts as failed", "a tick that never started is open",
 			finishing(func(v backends.View, g backends.Grant, o backends.Outcome) backends.EndDecision {
@@ -325,20 +231,11 @@ func tickMutants() []mutant {
 			"never again", "a lost tick runs again if asked to",
 			claims(func(_ backends.Record, c *backends.Claim) { c.OnLost = backends.Skip }),
 		},
-		{
-			"again without limit", "a lost tick runs again if asked to",
-			claims(func(_ backends.Record, c *backends.Claim) { c.MaxAttempts = 100 }),
-		},
 		{"ticks in any order", "ticks only go forward", deciding(func(v backends.View, c backends.Claim) backends.ClaimDecision {
 			if v.Lease == nil && c.Tick < v.Record.Tick.Tick {
 				v.Record.Tick = backends.Occurrence{}
 			}
 			return backends.Decide(v, c)
-		})},
-		{"missed ticks are forgotten", "ticks only go forward", deciding(func(v backends.View, c backends.Claim) backends.ClaimDecision {
-			d := backends.Decide(v, c)
-			d.Record.Passed = 0
-			return d
 		})},
 		{"a tick may be divided in several ways", "a tick is divided in one way", claims(func(r backends.Record, c *backends.Claim) {
 			if c.Parts != 0 && r.Parts != 0 {
@@ -348,20 +245,8 @@ func tickMutants() []mutant {
 		{"no start deadline", "a start deadline", claims(func(_ backends.Record, c *backends.Claim) { c.StartDeadline = 0 })},
 		{"keys are forgotten", "a once-key is granted once", claims(func(_ backends.Record, c *backends.Claim) { c.Once = "" })},
 		{
-			"keys in lower case", "a once-key is granted once",
-			claims(func(_ backends.Record, c *backends.Claim) { c.Once = strings.ToLower(c.Once) }),
-		},
-		{
 			"no schedules", "schedules supersede each other",
 			claims(func(_ backends.Record, c *backends.Claim) { c.Schedule = backends.Schedule{} }),
-		},
-		{
-			"one former schedule", "schedules supersede each other",
-			deciding(func(v backends.View, c backends.Claim) backends.ClaimDecision {
-				d := backends.Decide(v, c)
-				d.Record.Former = d.Record.Former[:min(len(d.Record.Former), 1)]
-				return d
-			}),
 		},
 		{
 			"attempts are counted twice", "agrees with the decision",
@@ -373,16 +258,6 @@ func tickMutants() []mutant {
 				return d
 			}),
 		},
-		{
-			"keys are kept oldest first", "agrees with the decision",
-			deciding(func(v backends.View, c backends.Claim) backends.ClaimDecision {
-				d := backends.Decide(v, c)
-				if n := len(d.Record.Once); n == 2 && d.Grant != nil {
-					d.Record.Once[0], d.Record.Once[1] = d.Record.Once[1], d.Record.Once[0]
-				}
-				return d
-			}),
-		},
 	}
 }
 
@@ -390,18 +265,8 @@ func storeMutants() []mutant {
 	background := context.Background()
 	return []mutant{
 		{"names in lower case", "names are never mixed up", in(func(m *Mem) { m.key = strings.ToLower })},
-		{
-			"names with a slash", "names are never mixed up",
-			in(func(m *Mem) { m.key = func(job string) string { return strings.ReplaceAll(job, "%2F", "/") } }),
-		},
-		{"names are trimmed", "names are never mixed up", in(func(m *Mem) { m.key = strings.TrimSpace })},
-		{
-			"names are cut", "names are never mixed up",
-			in(func(m *Mem) { m.key = func(job string) string { return job[:min(len(job), 250)] } }),
-		},
 		{"deaf to cancellation", "a cancelled context returns at once", wrapped(func(m *Mem) backends.Backend { return deaf{m} })},
 		{"deaf in flight", "a context that ends in flight returns", wrapped(func(m *Mem) backends.Backend { return deafInFlight{m} })},
-		{"a timeout is a loss", "a context that ends in flight returns", wrapped(func(m *Mem) backends.Backend { return answersCancel{m} })},
 		{"two holders now and then", "a guarded counter loses no update", in(func(m *Mem) {
 			var n atomic.Int64
 			m.Rules.Claim = func(v backends.View, c backends.Claim) backends.ClaimDecision {
@@ -423,14 +288,6 @@ func storeMutants() []mutant {
 				return backends.DecideRenew(v, g)
 			}),
 		},
-		{
-			"a break request for everybody", "a renewal carries a break request",
-			renewing(func(v backends.View, g backends.Grant) backends.RenewDecision {
-				r := backends.DecideRenew(v, g)
-				r.Answer.Break = v.Record.Break
-				return r
-			}),
-		},
 		{"an end is taken for written in a newer record", "a record of a newer form stays as it is", wrapped(func(m *Mem) backends.Backend { return careless{m} })},
 		{"nobody is woken", "finish wakes a waiter", in(func(m *Mem) { m.silent = true })},
 		{"a watch without end", "a watch ends with its context", wrapped(func(m *Mem) backends.Backend { return endlessWatch{m} })},
@@ -441,25 +298,7 @@ func storeMutants() []mutant {
 				return backends.DecideRenew(owned(v, g), g)
 			}),
 		},
-		{
-			"abandoned claims are granted", "a history is linearizable",
-			deciding(func(v backends.View, c backends.Claim) backends.ClaimDecision {
-				v.Record.Refused, v.Record.Runs = nil, nil
-				return backends.Decide(v, c)
-			}),
-		},
-		{
-			"a second token for the same holder", "a history is linearizable",
-			deciding(func(v backends.View, c backends.Claim) backends.ClaimDecision {
-				d := backends.Decide(v, c)
-				if v.Lease != nil && d.Grant != nil {
-					d.Grant.Token++
-				}
-				return d
-			}),
-		},
 		{"closes once", "closing twice", wrapped(func(m *Mem) backends.Backend { return closesOnce{m, new(bool)} })},
-		{"closing releases", "closing twice", wrapped(func(m *Mem) backends.Backend { return releases{m, new(backends.Grant)} })},
 		{"closing leaves requests", "closing ends what is on its way", wrapped(func(m *Mem) backends.Backend { return m })},
 		{"closing leaves watches", "a watch ends with its client", wrapped(func(m *Mem) backends.Backend { return m })},
 		{"a goroutine stays", "no goroutine is left behind", wrapped(func(m *Mem) backends.Backend {

@@ -52,16 +52,6 @@ func orderMutants() []mutant {
 		{"requests to stop are dropped", "a stop request reaches the holder", obeyed(backends.Stop, func(_ backends.View, d *backends.OrderDecision) {
 			d.Record.Break = nil
 		})},
-		{"a request to stop takes the lease", "a stop request reaches the holder", obeyed(backends.Stop, func(_ backends.View, d *backends.OrderDecision) {
-			d.Release = true
-		})},
-		{
-			"a broken run is not noted", "a stop request reaches the holder",
-			finishing(func(v backends.View, g backends.Grant, o backends.Outcome) backends.EndDecision {
-				v.Record.Break = nil
-				return backends.DecideFinish(v, g, o)
-			}),
-		},
 		{"whoever runs is meant", "a stop request for another run changes nothing", misled(func(v *backends.View, o *backends.Order) {
 			o.Token = v.Record.Token
 		})},
@@ -77,12 +67,6 @@ func orderMutants() []mutant {
 		{"a tombstone without a wait", "a revoked run is waited out", obeyed(backends.Revoke, func(v backends.View, d *backends.OrderDecision) {
 			d.Record.Until = v.Now.UnixMilli()
 		})},
-		{"a tombstone of the same token", "a revoked run is waited out", obeyed(backends.Revoke, func(v backends.View, d *backends.OrderDecision) {
-			d.Record.Token = v.Record.Token
-		})},
-		{"a tombstone beside the lease", "a revoked run is waited out", obeyed(backends.Revoke, func(_ backends.View, d *backends.OrderDecision) {
-			d.Release = false
-		})},
 		{"a tombstone over a lost record", "a run is not revoked while its record is lost", misled(func(v *backends.View, o *backends.Order) {
 			if o.Kind == backends.Revoke && v.Lease != nil {
 				v.Record.Token, v.Record.Holder.ID = v.Lease.Token, v.Lease.Holder
@@ -96,9 +80,6 @@ func orderMutants() []mutant {
 		})},
 		{"the dead are waited for", "a dead holder's job is free at once", obeyed(backends.ForceRelease, func(_ backends.View, d *backends.OrderDecision) {
 			d.Record.Released = 0
-		})},
-		{"the dead keep their lease", "a dead holder's job is free at once", obeyed(backends.ForceRelease, func(_ backends.View, d *backends.OrderDecision) {
-			d.Release = false
 		})},
 		{"orders are not remembered", "a lost reply of an order costs nothing", misled(func(v *backends.View, _ *backends.Order) {
 			v.Record.Orders = nil
@@ -122,37 +103,21 @@ func orderMutants() []mutant {
 }
 
 func forgetMutants() []mutant {
-	idle := func(v *backends.View, _ *backends.Order) { v.Lease = nil; v.Record.Released = v.Record.Token }
 	return []mutant{
 		{"all ticks are forgotten", "a forgotten tick runs again", obeyed(backends.ForgetTick, func(_ backends.View, d *backends.OrderDecision) {
 			d.Record.Tick = backends.Occurrence{}
 		})},
-		{"whichever tick is recorded is forgotten", "a forgotten tick runs again", misled(func(v *backends.View, o *backends.Order) {
-			o.Tick = v.Record.Tick.Tick
-		})},
 		{"what is older than a forgotten tick is forgotten", "nothing older than a forgotten tick runs", obeyed(backends.ForgetTick, func(_ backends.View, d *backends.OrderDecision) {
 			d.Record.Tick = backends.Occurrence{}
 		})},
-		{"what is older than a forgotten tick, and it too, is missed", "nothing older than a forgotten tick runs", obeyed(backends.ForgetTick, func(_ backends.View, d *backends.OrderDecision) {
-			d.Record.Tick.Tick++
-		})},
-		{"a tick that is being run is forgotten", "a forgotten tick runs again", misled(idle)},
 		{"all keys are forgotten", "a forgotten key runs again", obeyed(backends.ForgetKey, func(_ backends.View, d *backends.OrderDecision) {
 			d.Record.Once = nil
 		})},
-		{"a key that is being run is forgotten", "a forgotten key runs again", misled(idle)},
 		{"superseded schedules stay", "a forgotten schedule", obeyed(backends.ForgetSchedule, func(v backends.View, d *backends.OrderDecision) {
 			d.Record.Schedule, d.Record.Former = v.Record.Schedule, v.Record.Former
 		})},
-		{"the tick goes with the schedule", "a forgotten schedule", obeyed(backends.ForgetSchedule, func(_ backends.View, d *backends.OrderDecision) {
-			d.Record.Tick = backends.Occurrence{}
-		})},
 		{"the token is forgotten", "a forgotten job keeps its token", obeyed(backends.ForgetJob, func(_ backends.View, d *backends.OrderDecision) {
 			d.Record = backends.Record{}
-		})},
-		{"a job that is being run is forgotten", "a forgotten job keeps its token", misled(idle)},
-		{"late claims are forgotten", "a forgotten job keeps its token", obeyed(backends.ForgetJob, func(_ backends.View, d *backends.OrderDecision) {
-			d.Record.Refused = nil
 		})},
 	}
 }

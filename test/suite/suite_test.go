@@ -62,53 +62,6 @@ func TestMemForgetful(t *testing.T) {
 	}
 }
 
-// overtaken is a store whose answers to a read come after something else.
-type overtaken struct {
-	backends.Store
-	meanwhile func()
-}
-
-type overtakenTx struct {
-	backends.Tx
-	meanwhile func()
-}
-
-func (l overtaken) Begin(ctx context.Context, q backends.Request) backends.Tx {
-	return overtakenTx{l.Store.Begin(ctx, q), l.meanwhile}
-}
-
-func (t overtakenTx) Read(ctx context.Context) (backends.Snapshot, error) {
-	defer t.meanwhile()
-	return t.Tx.Read(ctx)
-}
-
-// TestMemLateAnswer: a renewal whose answer is late does not take a lease for lost that the one beside it has renewed.
-func TestMemLateAnswer(t *testing.T) {
-	t.Parallel()
-	now := time.Unix(1_700_000_000, 0)
-	m := NewMem(func() time.Time { return now })
-	g, err := m.Acquire(t.Context(), backends.Claim{Job: "job", Holder: backends.Holder{ID: "a"}, TTL: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
-	beside := g
-	beside.Private = nil // it begins with a read
-	first := true
-	e := backends.NewEngine(overtaken{m.memStore, func() {
-		if first {
-			now = now.Add(50 * time.Second)
-			if _, err := m.Renew(t.Context(), g); err != nil {
-				t.Error(err)
-			}
-			now = now.Add(20 * time.Second)
-		}
-		first = false
-	}})
-	if _, err := e.Renew(t.Context(), beside); err != nil {
-		t.Errorf("the lease has 40 s left: %v", err)
-	}
-}
-
 // TestMemSwap: nothing is written on what the store has forgotten since it was read, also where it knew nothing then and knows
 // nothing now: somebody may have been granted meanwhile.
 func TestMemSwap(t *testing.T) {
@@ -160,15 +113,6 @@ func TestABusyMachineSkipsNothing(t *testing.T) {
 	t.Run(cases[i].name, func(t *testing.T) { runCase(t, h, cases[i]) })
 	if asked <= lost {
 		t.Errorf("%d renewals, of which %d come too late", asked, lost)
-	}
-}
-
-// A harness that can do nothing to its store still gets the cases that need nothing.
-func TestNeeds(t *testing.T) {
-	for _, c := range cases {
-		if c.needs != nil && c.needs != comesBetween && c.needs.in(Harness{}) {
-			t.Errorf("%s: runs without what it needs", c.name)
-		}
 	}
 }
 

@@ -2,7 +2,6 @@ package history
 
 import (
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -10,8 +9,6 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/internal/boottime"
-	"github.com/leaderrun/leaderrun/test/servers"
-	"github.com/leaderrun/leaderrun/test/suite"
 )
 
 // A checker that finds nothing may be one that cannot find anything: here it gets histories that no lease can have.
@@ -173,148 +170,6 @@ func TestModelOfWhatLasts(t *testing.T) {
 		}
 		if got := porcupine.CheckOperationsTimeout(newModel(nil, true), slices.Concat(silent, c.then), patience); got != want {
 			t.Errorf("%s: %s, want %s", c.name, got, want)
-		}
-	}
-}
-
-// forgery makes something of a history that no lease can have done, at any place that fits.
-type forgery struct {
-	name string
-	// forge changes the history at the given operation; nil: not there.
-	forge func(all []porcupine.Operation, i int) []porcupine.Operation
-}
-
-// changed replaces an answer.
-func changed(all []porcupine.Operation, i int, change func(r *reply)) []porcupine.Operation {
-	all = slices.Clone(all)
-	_, r := parts(all[i])
-	change(&r)
-	all[i].Output = r
-	return all
-}
-
-// superseded says whether somebody else had been granted before the operation was asked for.
-func superseded(all []porcupine.Operation, i int) bool {
-	q, _ := parts(all[i])
-	return slices.ContainsFunc(all, func(o porcupine.Operation) bool {
-		other, r := parts(o)
-		return r.verdict == backends.Granted && r.token > q.token && other.holder != q.holder && o.Return < all[i].Call
-	})
-}
-
-// accepted makes a success of a step that has lost.
-func accepted(s step) func(all []porcupine.Operation, i int) []porcupine.Operation {
-	return func(all []porcupine.Operation, i int) []porcupine.Operation {
-		if q, r := parts(all[i]); q.step != s || r.verdict != gone || !superseded(all, i) {
-			return nil
-		}
-		return changed(all, i, func(r *reply) { r.verdict = ok })
-	}
-}
-
-// intrude adds a claim that is granted as soon as another one has been.
-func intrude(holder func(granted request) int) func(all []porcupine.Operation, i int) []porcupine.Operation {
-	return func(all []porcupine.Operation, i int) []porcupine.Operation {
-		q, r := parts(all[i])
-		if r.verdict != backends.Granted || r.at.Sub(q.call) > r.ttl/2 {
-			return nil
-		}
-		q.holder, q.call = holder(q), r.at+1
-		r.token, r.at = r.token+1, r.at+2
-		return append(slices.Clone(all), porcupine.Operation{Input: q, Output: r, Call: int64(q.call), Return: int64(r.at)})
-	}
-}
-
-func forgeries() []forgery {
-	return []forgery{
-		{"two tokens are exchanged", func(all []porcupine.Operation, i int) []porcupine.Operation {
-			q, r := parts(all[i])
-			for k := range all {
-				other, later := parts(all[k])
-				if r.verdict == backends.Granted && later.verdict == backends.Granted && other.holder != q.holder && all[i].Return < all[k].Call {
-					exchanged := changed(all, i, func(r *reply) { r.token = later.token })
-					return changed(exchanged, k, func(later *reply) { later.token = r.token })
-				}
-			}
-			return nil
-		}},
-		{"a grant inside a lease", intrude(func(request) int { return 60 })},
-		{"a repeated claim gets another token", intrude(func(granted request) int { return granted.holder })},
-		{"a renewal for a superseded token", accepted(renews)},
-		{"an end of a superseded run", accepted(finishes)},
-		{"a tick is divided in two ways", func(all []porcupine.Operation, i int) []porcupine.Operation {
-			q, r := parts(all[i])
-			again := slices.ContainsFunc(all, func(o porcupine.Operation) bool {
-				other, before := parts(o)
-				return before.verdict == backends.Granted && before.tick == r.tick && other.holder != q.holder && o.Return < all[i].Call
-			})
-			if r.verdict != backends.Granted || r.tick == 0 || !again {
-				return nil
-			}
-			q.parts++
-			all = slices.Clone(all)
-			all[i].Input = q
-			return all
-		}},
-	}
-}
-
-// fits says whether any of the histories has a place for a forgery.
-func (f forgery) fits(all []*history) bool {
-	return slices.ContainsFunc(all, func(h *history) bool {
-		known, _ := h.split()
-		for i := range known {
-			if f.forge(known, i) != nil {
-				return true
-			}
-		}
-		return false
-	})
-}
-
-// honestHistories are those of some seconds on a store in memory.
-func honestHistories(t *testing.T) (all []*history) {
-	t.Helper()
-	m := suite.NewMem(nil)
-	c := newContest(t, world{
-		ttl: 100 * time.Millisecond, expires: true,
-		open: func(*testing.T) (backends.Driver, *servers.Proxy) { return m, nil },
-	}, newSeed(t))
-	var mu sync.Mutex
-	c.played = func(h *history) {
-		mu.Lock()
-		defer mu.Unlock()
-		all = append(all, h)
-	}
-	c.last(3 * time.Second)
-	return all
-}
-
-// TestForgedHistories: what many clients really did is a history of a lease, and is none after any forgery.
-func TestForgedHistories(t *testing.T) {
-	t.Parallel()
-	var honest []*history
-	for end := time.Now().Add(patience); ; { // a machine that is busy plays few in a time
-		honest = append(honest, honestHistories(t)...)
-		if !slices.ContainsFunc(forgeries(), func(f forgery) bool { return !f.fits(honest) }) || time.Now().After(end) {
-			break
-		}
-	}
-	for _, f := range forgeries() {
-		forged := 0
-		for _, h := range honest {
-			known, flights := h.split()
-			for i := range known {
-				if forgery := f.forge(known, i); forgery != nil && forged < 100 {
-					forged++
-					if got := porcupine.CheckOperationsTimeout(newModel(flights, false), forgery, patience); got != porcupine.Illegal {
-						t.Errorf("%s: %s:\n%v", f.name, got, forgery[i])
-					}
-				}
-			}
-		}
-		if forged == 0 {
-			t.Errorf("%s: no history has a place for it", f.name)
 		}
 	}
 }

@@ -135,30 +135,6 @@ func TestLose(t *testing.T) {
 	}
 }
 
-// What a host says to itself is not the network.
-func TestLoseLeavesTheHostItself(t *testing.T) {
-	t.Parallel()
-	n := NewNetwork(t, "a", "b")
-	_, err := n.Lose("a", Requests, Replies)
-	done(t, err)
-	_, err = n.Reject("a")
-	done(t, err)
-	_, err = n.Silence("a")
-	done(t, err)
-	done(t, inside(n.Name("a"), func() error {
-		l, err := net.Listen("tcp", n.Address("a")+":0")
-		if err != nil {
-			return err
-		}
-		defer l.Close()
-		conn, err := net.DialTimeout("tcp", l.Addr().String(), time.Minute)
-		if err != nil {
-			return err
-		}
-		return conn.Close()
-	}))
-}
-
 func TestReject(t *testing.T) {
 	t.Parallel()
 	x := newLine(t)
@@ -207,21 +183,6 @@ func TestReset(t *testing.T) {
 	x.connect()
 }
 
-// Faults of one kind on one host are mended one by one.
-func TestFaultsOverlap(t *testing.T) {
-	t.Parallel()
-	x := newLine(t)
-	first, err := x.n.Lose("a", Requests)
-	done(t, err)
-	second, err := x.n.Lose("a", Requests)
-	done(t, err)
-	done(t, first())
-	x.send(x.a)
-	x.hearNothing(x.b)
-	done(t, second())
-	x.hear(x.b)
-}
-
 func TestDetour(t *testing.T) {
 	t.Parallel()
 	const never = time.Hour
@@ -268,22 +229,6 @@ func TestDetour(t *testing.T) {
 			sameBytes(t, from, to)
 		})
 	}
-}
-
-func TestDetourBothWays(t *testing.T) {
-	t.Parallel()
-	x := newLine(t)
-	requests, err := x.n.Detour("a").DelayRequests(time.Hour)
-	done(t, err)
-	replies, err := x.n.Detour("a").DelayReplies(time.Hour)
-	done(t, err)
-	x.send(x.a)
-	x.send(x.b)
-	done(t, requests())
-	x.hear(x.b)
-	x.hearNothing(x.a)
-	done(t, replies())
-	x.hear(x.a)
 }
 
 // sameBytes sends more than one packet holds.
@@ -346,12 +291,4 @@ func TestNames(t *testing.T) {
 	}
 	done(t, mend())
 	expect("a")
-}
-
-// No text that comes may end the name server.
-func FuzzNames(f *testing.F) {
-	f.Add([]byte("\x00\x01\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00\x01b\x04test\x00\x00\x01\x00\x01"))
-	f.Add([]byte("\x00\x01\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00\xff"))
-	d := &names{n: &Network{hosts: []string{"a", "b"}}}
-	f.Fuzz(func(_ *testing.T, query []byte) { d.answer(query) })
 }

@@ -1,7 +1,6 @@
 package hosts
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -69,18 +68,6 @@ func TestFreeze(t *testing.T) {
 	}
 }
 
-func TestFrozenHostDies(t *testing.T) {
-	t.Parallel()
-	needsGroups(t, "freezer")
-	n := NewNetwork(t, "a")
-	p, _ := worker(t, n, "a", beats)
-	mend, err := n.Freeze("a")
-	done(t, err)
-	n.Dies("a")
-	servers.Eventually(t, "it is gone", p.Ended)
-	done(t, mend())
-}
-
 func TestStarve(t *testing.T) {
 	t.Parallel()
 	needsGroups(t, "cpu")
@@ -98,15 +85,6 @@ func TestStarve(t *testing.T) {
 	done(t, mend())
 	if text, err := os.ReadFile(filepath.Join(dir, "cpu.cfs_quota_us")); err != nil || string(text) != "-1\n" {
 		t.Errorf("after it was mended: %q, %v", text, err)
-	}
-}
-
-// A group that could not be made is told, and no test ends by it.
-func TestNoGroups(t *testing.T) {
-	t.Parallel()
-	n := NewNetwork(t, "a")
-	if _, err := n.group("a", "no-such-controller"); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("got %v", err)
 	}
 }
 
@@ -146,37 +124,4 @@ func TestNoFiles(t *testing.T) {
 	done(t, err)
 	p.Kill()
 	done(t, mend()) // nothing is left to mend
-}
-
-func TestProcess(t *testing.T) {
-	t.Parallel()
-	n := NewNetwork(t, "a", "b")
-	p, _ := worker(t, n, "a", beats)
-	for _, comm := range []string{"sh", ""} {
-		if _, err := n.Process("a", p.PID(), comm); err != nil {
-			t.Error(err)
-		}
-	}
-	for _, c := range []struct {
-		name, host, comm string
-		pid              int
-	}{
-		{"of another name", "a", "leaderrun", p.PID()},
-		{"on another host", "b", "sh", p.PID()},
-		{"that is none", "a", "", 0},
-		{"the test", "a", "", os.Getpid()},
-	} {
-		if _, err := n.Process(c.host, c.pid, c.comm); err == nil {
-			t.Errorf("a process %s was found", c.name)
-		}
-	}
-	handle, err := n.Process("a", p.PID(), "sh")
-	done(t, err)
-	p.Kill()
-	if err := handle.Signal(os.Interrupt); !errors.Is(err, os.ErrProcessDone) {
-		t.Errorf("a signal to one that has ended: %v", err)
-	}
-	if _, err := n.Process("a", p.PID(), ""); err == nil {
-		t.Error("a process that has ended was found")
-	}
 }

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/leaderrun/leaderrun/test/servers"
@@ -130,6 +129,3 @@ func (h *host) read(path string) string {
 	}
 	return string(text)
 }
-
-// lines returns the lines of a text.
-func lines(text string) []string { return strings.Split(strings.TrimSpace(text), "\n") }

@@ -103,6 +103,9 @@ func TestReadyzTellsNothingOfTheBackend(t *testing.T) {
 				d.Errorf("%v: %q", c.err, got)
 			}
 		}
+		if s.draining.Store(true); s.ready(d.Context()) == nil {
+			d.Error("it is ready while it drains")
+		}
 		d.console.close()
 		line := "leaderrun: /readyz answers 503: dial tcp 10.1.2.3:5432: user=jane: refused\n"
 		if d.said.String() != line+line {

@@ -62,7 +62,7 @@ var stores = []store{
 	{"postgres", ttl, func(t *testing.T) (string, func(string) string) {
 		t.Helper()
 		s := servers.SharedPostgres(t)
-		return s.Addr(), func(addr string) string { return s.URLAt(addr) + longestHere + ttl.String() }
+		return s.Addr(), func(addr string) string { return s.URLAt(addr) + "&longest-ttl=" + ttl.String() }
 	}},
 }
 

@@ -2,24 +2,21 @@ package schedule
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/robfig/cron/v3"
 	"pgregory.net/rapid"
 )
 
 // spec is an expression with what it means, drawn together, so that the reference needs no parser.
 type spec struct {
-	text    string
-	every   int64    // minutes; 0: five fields
-	sets    [5][]int // the values of each field; Sunday is 0
-	star    [5]bool  // the field begins with *
-	restful bool     // neither day field begins with * but for a bare *: robfig/cron agrees about the days
+	text  string
+	every int64    // minutes; 0: five fields
+	sets  [5][]int // the values of each field; Sunday is 0
+	star  [5]bool  // the field begins with *
 }
 
 func (s spec) matches(reading int64) bool {
@@ -56,15 +53,12 @@ func drawSpec(t *rapid.T) spec {
 		minutes := rapid.SampledFrom([]int64{1, 5, 15, 20, 30, 60, 90, 120, 180, 240, 360, 720, 1440}).Draw(t, "every")
 		return spec{text: fmt.Sprintf("@every %dm", minutes), every: minutes}
 	}
-	s := spec{restful: true}
+	var s spec
 	var words []string
 	for field := range 5 {
 		word, set := drawField(t, field)
 		words = append(words, word)
 		s.sets[field], s.star[field] = set, word[0] == '*'
-		if (field == 2 || field == 4) && word[0] == '*' && len(word) > 1 || strings.Contains(word, "7") {
-			s.restful = false
-		}
 	}
 	s.text = strings.Join(words, rapid.SampledFrom([]string{" ", "  ", "\t"}).Draw(t, "blank"))
 	return s
@@ -256,38 +250,4 @@ func compare(t rapid.TB, s *Schedule, want []int64, from, to int64) {
 			}
 		}
 	}
-}
-
-// Where no clock is changed and no field of days begins with */, robfig/cron computes the same ticks.
-func TestTicksAreThoseOfRobfigWhereClocksAreNotChanged(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		spec := drawSpec(t)
-		if spec.every != 0 || !spec.restful {
-			t.Skip("no five fields, or another rule")
-		}
-		zone := rapid.SampledFrom([]string{"UTC", "Asia/Kolkata", "Asia/Tokyo", "Etc/GMT+5"}).Draw(t, "zone")
-		s, err := Parse([]string{spec.text}, zone)
-		if err != nil {
-			t.Skip(err.Error())
-		}
-		theirs, err := cron.ParseStandard("CRON_TZ=" + zone + " " + strings.Join(strings.Fields(spec.text), " "))
-		if err != nil {
-			t.Fatal(err)
-		}
-		at := time.Unix(rapid.Int64Range(60*365*86400/2, 60*365*86400).Draw(t, "at"), 0)
-		for range 50 {
-			want := theirs.Next(at)
-			got, ok := s.Next(at)
-			if want.IsZero() { // it looks five years ahead
-				return
-			}
-			if !ok || !got.Equal(want) {
-				t.Fatalf("%s after %s: %s, robfig/cron has %s", s, at.UTC(), got, want.UTC())
-			}
-			if last, ok := s.Last(want.Add(time.Duration(rand.IntN(1e9)))); !ok || !last.Equal(want) {
-				t.Fatalf("%s: the last at %s is %s", s, want.UTC(), last)
-			}
-			at = want
-		}
-	})
 }

@@ -132,39 +132,6 @@ func TestAHostThatDiesAmongFew(t *testing.T) {
 	}
 }
 
-// The run that died is recorded as with any take-over, and no run is made up.
-func TestADeadRunIsRecorded(t *testing.T) {
-	inFleet(t, 20, func(t *testing.T, f *fleet) {
-		f.mem.Proof = backends.ByBeat
-		first := f.join(nodeName(0))
-		for k := 1; k < 5; k++ {
-			f.join(nodeName(k))
-		}
-		f.settle(10 * ttl)
-		time.Sleep(2 * ttl)
-		shards := f.has(first)
-		freed := 0
-		f.dies(first, 5)
-		for _, shard := range shards {
-			runs := f.inspect(slots.Name("job", shard)).Record.Runs
-			if runs[0].State != backends.Claimed || runs[0].Token != f.tokens[shard] {
-				t.Errorf("shard %d runs: %+v", shard, runs)
-			}
-			runs = slices.DeleteFunc(runs, func(r backends.Run) bool { return r.State == backends.Open })
-			if len(runs) != 2 || runs[1].State != backends.Lost || runs[1].Holder.Host != first.name {
-				t.Errorf("shard %d: %+v", shard, runs)
-			}
-		}
-		for shard := range f.shards {
-			runs := f.inspect(slots.Name("job", shard)).Record.Runs
-			freed += len(slices.DeleteFunc(runs, func(r backends.Run) bool { return r.State != backends.Open }))
-		}
-		if freed == 0 || freed > len(shards) {
-			t.Errorf("%d shards were freed, of %d", freed, len(shards))
-		}
-	})
-}
-
 // Nobody claims a shard whose worker pauses, to free it: it is free.
 func TestAShardThatIsFreeIsNotFreed(t *testing.T) {
 	inFleet(t, 4, func(t *testing.T, f *fleet) {
@@ -246,27 +213,6 @@ func TestAStoreThatGetsSlow(t *testing.T) {
 			f.mu.Unlock()
 		}
 		f.serves(0)
-	})
-}
-
-// A store hangs for a moment when a host dies, as where a server of it was on the same machine. Others look on soon, and not much later.
-func TestAHostThatDiesWhileTheStoreHangs(t *testing.T) {
-	inFleet(t, 60, func(t *testing.T, f *fleet) {
-		f.mem.Proof = backends.ByBeat
-		var all []*node
-		for k := range 6 {
-			all = append(all, f.join(nodeName(k)))
-			time.Sleep(ttl / 50)
-		}
-		f.settle(10 * ttl)
-		for i, h := range all {
-			end := time.Now().Add(ttl / 2)
-			h.sticks(func(request, _ string) bool { return i > 0 && request == "look" && time.Now().Before(end) })
-		}
-		time.Sleep(ttl / 2)
-		if d := f.dies(all[0], 6); d.runs > 2*ttl {
-			t.Errorf("%+v", d)
-		}
 	})
 }
 

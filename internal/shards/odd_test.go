@@ -112,30 +112,6 @@ func TestABrokenShardOfTheEarlierTick(t *testing.T) {
 	}
 }
 
-// The recorded number of shards can come to be another one while a host works: the store forgets everything, and a host with another
-// number begins the tick again. This host leaves what it cannot have, and says why.
-func TestTheNumberOfShardsChanges(t *testing.T) {
-	inBed(t, func(t *testing.T, b *bed) {
-		a := b.host("a")
-		time.AfterFunc(5*time.Second, a.Die)
-		a.work(3, time.Hour, func(t *Tick) { t.Parallel = 3; rerun(t) })
-		c := b.host("b")
-		time.AfterFunc(2*time.Second, func() { // while it waits for the silence of the dead
-			c.Cut(true)
-			b.store.Empty()
-			b.parts = map[string]string{}
-			d := b.host("c")
-			time.AfterFunc(5*time.Second, d.Die)
-			d.work(5, time.Hour, func(t *Tick) { t.Parallel = 5; rerun(t) })
-			c.Cut(false)
-		})
-		out := c.work(3, time.Second, func(t *Tick) { rerun(t); t.BackendWait = time.Minute })
-		if out.Trigger.Parts != 3 || out.IsDone() || !out.Differs() || len(c.claims) > 10 {
-			t.Errorf("%+v, claimed %q", out, c.claims)
-		}
-	})
-}
-
 // gone has a host work through five shards of a tick or key, and die; then the record of shard 0 goes.
 func (b *bed) gone(with func(*Tick), order backends.OrderKind) {
 	b.t.Helper()

@@ -212,26 +212,6 @@ func TestAPlaceThatCannotBeRead(t *testing.T) {
 	})
 }
 
-// What was never started did not end.
-func TestAWorkerThatCannotStart(t *testing.T) {
-	inFleet(t, 1, func(t *testing.T, f *fleet) {
-		a := f.join("a", func(h *node) {
-			h.stuck = func(request, job string) bool { return request == "acquire" && job == "job#0" }
-		})
-		time.Sleep(3 * ttl)
-		a.terminate()
-		said := ""
-		for _, e := range a.events {
-			if e.Name == EventRestarts {
-				said = e.Text
-			}
-		}
-		if !strings.HasPrefix(said, "job#0: could not be started (") || !strings.Contains(said, "trying again in") {
-			t.Errorf("%q", said)
-		}
-	})
-}
-
 // A shard that is kept for another host, as `run --slots --min-hold` leaves it, is not asked for all the time.
 func TestAShardThatIsKeptForAnotherHost(t *testing.T) {
 	inFleet(t, 2, func(t *testing.T, f *fleet) {

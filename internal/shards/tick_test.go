@@ -63,41 +63,6 @@ func TestHostsShareATick(t *testing.T) {
 	})
 }
 
-// Without a wait a host goes when others run what is left.
-func TestWithoutAWait(t *testing.T) {
-	inBed(t, func(t *testing.T, b *bed) {
-		a, c := b.host("a"), b.host("b")
-		done := make(chan Outcome)
-		go func() { done <- a.work(2, time.Minute, nil) }()
-		time.Sleep(time.Second)
-		go func() { done <- c.work(2, time.Hour, nil) }()
-		time.Sleep(time.Second)
-		if o := b.host("c").work(2, 0, nil); o.Running != 2 || o.IsOver() || o.Bad != nil || b.since() > 5*time.Second {
-			t.Errorf("%+v after %v", o, b.since())
-		}
-		if o := <-done; o.Running != 1 || o.Done != 1 || o.Bad != nil {
-			t.Errorf("%+v", o)
-		}
-		if o := <-done; !o.IsDone() {
-			t.Errorf("%+v", o)
-		}
-	})
-}
-
-// The silence of a dead host counts for all its shards at once, although one is run after the other.
-func TestAHostDiesThatRanManyShards(t *testing.T) {
-	inBed(t, func(t *testing.T, b *bed) {
-		b.store.Proof = backends.ByBeat
-		a := b.host("a")
-		time.AfterFunc(10*time.Second, a.Die)
-		a.work(8, time.Hour, func(t *Tick) { rerun(t); t.Parallel = 8 })
-		died := b.since()
-		if o := b.host("b").work(8, time.Second, rerun); !o.IsDone() || b.since()-died > 3*ttl+8*time.Second {
-			t.Errorf("%+v, %v after the death", o, b.since()-died)
-		}
-	})
-}
-
 // A shard that fails is an outcome: the others are run, and it is not run again.
 func TestAShardFails(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
@@ -125,22 +90,6 @@ func TestTheStoreDoesNotAnswer(t *testing.T) {
 		time.AfterFunc(3*time.Second, func() { a.Cut(false) })
 		if o = a.work(3, time.Second, nil); !o.IsDone() {
 			t.Errorf("%+v", o)
-		}
-	})
-}
-
-// What the store says about the claim itself it would say about every shard.
-func TestATickThatIsTooLate(t *testing.T) {
-	inBed(t, func(t *testing.T, b *bed) {
-		time.Sleep(time.Minute)
-		a := b.host("a")
-		o := a.work(100, time.Second, func(t *Tick) { t.Trigger.StartDeadline = time.Second })
-		if o.Stop == nil || o.Stop.Refusal == nil || o.Stop.Refusal.Verdict != backends.Late || len(a.claims) != 1 {
-			t.Errorf("%+v, claimed %q", o, a.claims)
-		}
-		c := b.host("b")
-		if o = c.work(100, time.Second, nil); o.Ended[backends.Missed] != 100 || o.Bad == nil || len(c.claims) != 0 {
-			t.Errorf("%+v, claimed %q", o, c.claims)
 		}
 	})
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
@@ -31,25 +30,6 @@ func TestAnotherNumberOfShards(t *testing.T) {
 			t.Errorf("%d starts after %d, and now %v", f.starts, starts, f.counts())
 		}
 	})
-}
-
-// Of several that start at once with different numbers, only those with one number stay.
-func TestDifferentNumbersAtOnce(t *testing.T) {
-	for range 20 {
-		inFleet(t, 6, func(t *testing.T, f *fleet) {
-			for i := range 8 {
-				f.join(nodeName(i), func(h *node) { h.shards = 5 + i%2 })
-			}
-			time.Sleep(3 * ttl)
-			numbers := map[int]int{}
-			for _, h := range f.nodes {
-				numbers[h.shards]++
-			}
-			if len(numbers) != 1 {
-				t.Errorf("these stay: %v", numbers)
-			}
-		})
-	}
 }
 
 // A worker that ends by itself is run again on its host, after a pause that grows.
@@ -196,22 +176,6 @@ func TestAHostThatIsAwayForAMoment(t *testing.T) {
 	}
 }
 
-// The runs of a host that cannot reach the store end when their leases do, and it takes part again when it can.
-func TestAHostThatIsCutOff(t *testing.T) {
-	inFleet(t, 8, func(t *testing.T, f *fleet) {
-		a := f.join("a")
-		f.join("b")
-		f.settle(5 * ttl)
-		a.Cut(true)
-		time.Sleep(3 * ttl)
-		if n := f.counts()["b"]; n != 8 {
-			t.Errorf("b has %d", n)
-		}
-		a.Cut(false)
-		f.settle(5 * ttl)
-	})
-}
-
 // What no retry mends ends the workers of this host.
 func TestAPermanentError(t *testing.T) {
 	inFleet(t, 4, func(t *testing.T, f *fleet) {
@@ -232,58 +196,6 @@ func TestAPermanentError(t *testing.T) {
 			t.Errorf("%v, and %v", b.err, f.runs)
 		}
 	})
-}
-
-// Requests at rest do not grow with the number of hosts that each host knows, but for the last one's. Where death is proved by silence,
-// there is one for each shard more, and once in a TTL another.
-func TestRequestsAtRest(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { requestsAtRest(t, backends.ByUntil, 0) })
-	synctest.Test(t, func(t *testing.T) { requestsAtRest(t, backends.ByBeat, 40*(33+11)) })
-}
-
-func requestsAtRest(t *testing.T, proof backends.Proof, more int) {
-	t.Helper()
-	f := newFleet(t, 40)
-	f.mem.Proof = proof
-	for i := range 20 {
-		f.join(nodeName(i))
-	}
-	f.settle(5 * ttl)
-	time.Sleep(2 * ttl)
-	reset := func() (most, sum int) {
-		for _, h := range f.nodes {
-			n := h.asked()
-			most, sum = max(most, n), sum+n
-		}
-		return most, sum
-	}
-	reset()
-	time.Sleep(10 * ttl)
-	most, sum := reset()
-	looks := sum - 600 - 1200 // renewals of places and of shards
-	t.Logf("%d requests in 10 TTL, %d of one host", sum, most)
-	if looks > 20*2*33+20*33+more {
-		t.Errorf("%d looks", looks)
-	}
-	f.close()
-}
-
-// Those are looked for first whose holders will give them up next.
-func TestLikeliest(t *testing.T) {
-	held := []owner{
-		{shard: 0, host: "a", granted: 1},
-		{shard: 1, host: "a", granted: 2},
-		{shard: 2, host: "a", granted: 3},
-		{shard: 3, host: "b", granted: 9},
-		{shard: 4, host: "b", granted: 8},
-	}
-	var got []int
-	for _, o := range likeliest(held) {
-		got = append(got, o.shard)
-	}
-	if got[0] != 2 || got[1]+got[2] != 1+3 || got[3]+got[4] != 0+4 {
-		t.Errorf("%v", got)
-	}
 }
 
 // Only the first look at a sign of life counts, whatever it was for.

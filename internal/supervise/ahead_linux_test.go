@@ -40,50 +40,54 @@ func TestOnlyARunHasAGuardianAhead(t *testing.T) {
 	}
 }
 
-func inAhead(o *wrapperOrder) { o.Ahead = true }
+// eitherWay runs a test with a guardian that was started ahead, and with one that the wrapper starts: both do the same.
+func eitherWay(t *testing.T, test func(t *testing.T, ahead bool)) {
+	t.Run("ahead", func(t *testing.T) { test(t, true) })
+	t.Run("by the wrapper", func(t *testing.T) { test(t, false) })
+}
 
-// Whatever it guards, a guardian that was started ahead does what every other one does.
 func TestAGuardianStartedAheadGuards(t *testing.T) {
-	both := func(o *wrapperOrder) {
-		withDaemon(o)
-		inAhead(o)
-	}
-	t.Run("the wrapper is killed", func(t *testing.T) {
+	eitherWay(t, func(t *testing.T, ahead bool) {
 		tiers(t, func(t *testing.T, o Options) {
-			w := wrap(t, o, difficult, both)
-			w.run().pid("daemon")
-			w.run().pid("pid")
-			if w.free() {
-				t.Fatal("the lock is free during the run")
+			for name, dies := range map[string]func(w *wrapped){
+				"the wrapper is killed":  func(w *wrapped) { must(w.t, w.cmd.Process.Kill()) },
+				"the guardian is killed": func(w *wrapped) { must(w.t, syscall.Kill(w.run().pid("guardian"), syscall.SIGKILL)) },
+			} {
+				w := wrap(t, o, difficult, func(o *wrapperOrder) {
+					withDaemon(o)
+					o.Ahead = ahead
+				})
+				w.run().pid("daemon")
+				w.run().pid("pid")
+				guardian := w.run().pid("guardian")
+				if w.free() {
+					t.Fatal("the lock is free during the run")
+				}
+				dies(w)
+				if name == "the guardian is killed" { // the wrapper lives, and has the lock
+					w.run().file(eventFile(lifeline.Dead))
+					w.run().noneLeft()
+					continue
+				}
+				w.freeOnlyWhenDead()
+				eventually(t, "the guardian is gone", func() bool { return !running(guardian) })
+				w.noCgroup()
 			}
-			must(t, w.cmd.Process.Kill())
-			w.freeOnlyWhenDead()
-			w.noCgroup()
-		})
-	})
-	t.Run("the guardian is killed", func(t *testing.T) {
-		tiers(t, func(t *testing.T, o Options) {
-			w := wrap(t, o, difficult, both)
-			daemon := w.run().pid("daemon")
-			w.run().pid("pid")
-			must(t, syscall.Kill(w.run().pid("guardian"), syscall.SIGKILL))
-			w.run().file(eventFile(lifeline.Dead))
-			if running(daemon) {
-				t.Error("a process of the tree lives")
-			}
-			w.run().noneLeft()
 		})
 	})
 }
 
-func TestAGuardianStartedAheadEndsWithItsWrapper(t *testing.T) {
-	w := wrap(t, Options{}, "exit 0", func(o *wrapperOrder) { o.Ahead, o.PrepareOnly = true, true })
-	guardian := w.run().pid("guardian")
-	if !running(guardian) {
-		t.Error("the guardian does not wait")
-	}
-	must(t, w.cmd.Process.Kill())
-	eventually(t, "the guardian is gone", func() bool { return !running(guardian) })
+func TestAWaitingGuardianEndsWithItsWrapper(t *testing.T) {
+	eitherWay(t, func(t *testing.T, ahead bool) {
+		w := wrap(t, Options{}, "exit 0", func(o *wrapperOrder) { o.Ahead, o.PrepareOnly = ahead, true })
+		guardian := w.run().pid("guardian")
+		if !running(guardian) {
+			t.Error("the guardian does not wait")
+		}
+		must(t, w.cmd.Process.Kill())
+		eventually(t, "the guardian is gone", func() bool { return !running(guardian) })
+		w.noCgroup()
+	})
 }
 
 // Hazard: the wrapper ends (a wrong option) without ever asking for the guardian that its init has started.

@@ -47,29 +47,6 @@ func TestDeadlineSendsTermThenKill(t *testing.T) {
 	})
 }
 
-func TestTermAtTheDeadlineIsEnoughForMost(t *testing.T) {
-	inTime(t, func(longer func(time.Duration) time.Duration) (slept bool) {
-		r := prepare(t, Options{})
-		d := in(longer(200 * time.Millisecond))
-		if !r.startInTime(r.shell("echo $$ >pid; exec sleep 100"), d) {
-			return true
-		}
-		e := r.wait(lifeline.Dead)
-		now := boottime.Now()
-		if now < d.Term {
-			t.Errorf("dead %v before the time of SIGTERM", d.Term.Sub(now))
-		}
-		if now > d.Kill {
-			t.Logf("dead %v after the time of SIGTERM", now.Sub(d.Term))
-			return true
-		}
-		if want := (lifeline.Status{Known: true, Signal: syscall.SIGTERM}); e.Status != want {
-			t.Errorf("got %+v", e.Status)
-		}
-		return false
-	})
-}
-
 // A guardian that wakes up when it must kill has slept through the time of SIGTERM. The wrapper may have slept less and
 // extended the deadline meanwhile: what it hears of next is no end of the command's own.
 func TestTermThatWasSleptThroughIsTold(t *testing.T) {
@@ -125,17 +102,6 @@ func (r *run) acked(d lifeline.Deadline) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.watch.acked == d && len(r.watch.inFlight) == 0
-}
-
-func TestEveryExtensionIsAcknowledged(t *testing.T) {
-	r := prepare(t, Options{})
-	r.start(r.shell("sleep 100"), in(time.Minute))
-	d := far()
-	for i := range 500 {
-		d.End = d.End.Add(time.Duration(i))
-		r.Extend(d)
-	}
-	eventually(t, "acknowledged", func() bool { return r.acked(d) })
 }
 
 func TestTerminateAndThenTheDeadlineSendOneTerm(t *testing.T) {

@@ -1,7 +1,6 @@
 package supervise
 
 import (
-	"bytes"
 	"errors"
 	"os"
 	"os/exec"
@@ -90,33 +89,6 @@ func withDaemon(o *wrapperOrder) {
 			o.Command.Env[i] = helperVariable + "=daemon"
 		}
 	}
-}
-
-func TestTheTreeDiesWhenTheWrapperIsKilled(t *testing.T) {
-	tiers(t, func(t *testing.T, o Options) {
-		w := wrap(t, o, difficult, withDaemon)
-		w.run().pid("daemon")
-		w.run().pid("pid")
-		guardian := w.run().pid("guardian")
-		if w.free() {
-			t.Fatal("the lock is free during the run")
-		}
-		must(t, w.cmd.Process.Kill())
-		w.freeOnlyWhenDead()
-		eventually(t, "the guardian is gone", func() bool { return !running(guardian) })
-		w.noCgroup()
-	})
-}
-
-func TestAWaitingGuardianEndsWithItsWrapper(t *testing.T) {
-	w := wrap(t, Options{}, "exit 0", func(o *wrapperOrder) { o.PrepareOnly = true })
-	guardian := w.run().pid("guardian")
-	if !running(guardian) {
-		t.Error("the guardian does not wait")
-	}
-	must(t, w.cmd.Process.Kill())
-	eventually(t, "the guardian is gone", func() bool { return !running(guardian) })
-	w.noCgroup()
 }
 
 // The guardian tidies up after a wrapper that cannot: a socket, and its directory with the last one.
@@ -409,25 +381,6 @@ func TestAGuardianMayBeginToKillLate(t *testing.T) {
 	})
 }
 
-func TestExtendDoesNotWaitForAStoppedGuardian(t *testing.T) {
-	r := prepare(t, Options{})
-	r.start(r.shell("sleep 100"), far())
-	stop(t, r.Guard.pid)
-	began := time.Now()
-	d := far()
-	for range 20_000 { // more than any socket buffer takes
-		d.End++
-		r.Extend(d)
-	}
-	r.Signal(syscall.SIGUSR1)
-	r.Terminate()
-	if took := time.Since(began); took > patience/2 {
-		t.Errorf("took %v", took)
-	}
-	r.Kill(true)
-	r.wait(lifeline.Dead)
-}
-
 // Nothing of the others is touched when one guardian of several is lost.
 func TestOneLostGuardianLeavesTheOthersAlone(t *testing.T) {
 	tiers(t, func(t *testing.T, o Options) {
@@ -465,16 +418,6 @@ func TestOneLostGuardianLeavesTheOthersAlone(t *testing.T) {
 		must(t, newcomer.Process.Kill())
 		_ = newcomer.Wait()
 	})
-}
-
-func TestNoZombieStays(t *testing.T) {
-	w := wrap(t, Options{}, "sleep 0.05 & sleep 0.05 & exit 0", nil)
-	out := new(bytes.Buffer)
-	w.cmd.Stdout = out
-	w.run().file(eventFile(lifeline.Dead))
-	if err := w.cmd.Wait(); err != nil {
-		t.Error(err)
-	}
 }
 
 // What ended while the wrapper looked may have forked what the look has missed.

@@ -5,35 +5,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/leaderrun/leaderrun/internal/lifeline"
 )
-
-// Three runs of one process; the guardian of one is killed. Its tree dies, the others go on, whichever came first.
-func TestOneLostGuardianOfADaemonLeavesTheOthersAlone(t *testing.T) {
-	tiers(t, func(t *testing.T, o Options) {
-		o.Detached = true
-		var runs []*run
-		for range 3 {
-			r := prepare(t, o)
-			r.start(r.helper("daemon", "daemon", "stay"), far())
-			r.pid("daemon")
-			r.pid("command")
-			runs = append(runs, r)
-		}
-		const lost = 1
-		must(t, syscall.Kill(runs[lost].Guard.pid, syscall.SIGKILL))
-		runs[lost].wait(lifeline.Dead)
-		runs[lost].noneLeft()
-		for i, r := range runs {
-			if i != lost && (len(r.Events()) != 0 || len(marked(r.mark)) != 2) {
-				t.Errorf("run %d: events %d, processes %v", i, len(r.Events()), marked(r.mark))
-			}
-		}
-	})
-}
 
 func TestARunCanHaveFilesOfItsOwn(t *testing.T) {
 	in, err := os.CreateTemp(t.TempDir(), "in")

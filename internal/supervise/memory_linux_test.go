@@ -1,10 +1,7 @@
 package supervise
 
 import (
-	"os"
 	"reflect"
-	"strconv"
-	"strings"
 	"testing"
 )
 
@@ -36,53 +33,5 @@ Swap:                  0 kB
 	want := []mapping{{0x400000, 0xc1d000}, {0xc1d000, 0x13a8000}}
 	if got := unchanged(smaps, "/usr/bin/leaderrun"); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %x", got)
-	}
-}
-
-func TestMemoryIsGivenBack(t *testing.T) {
-	inUse := func() int {
-		t.Helper()
-		text, err := os.ReadFile("/proc/self/smaps")
-		must(t, err)
-		program, err := os.Readlink("/proc/self/exe")
-		must(t, err)
-		if len(unchanged(string(text), program)) == 0 {
-			t.Fatal("no mapping of the program is unchanged")
-		}
-		for block := range strings.SplitSeq(string(text), "VmFlags:") {
-			if strings.Contains(block, " r-xp ") && strings.Contains(block, program) {
-				_, rss, _ := strings.Cut(block, "Rss:")
-				kB, err := strconv.Atoi(strings.Fields(rss)[0])
-				must(t, err)
-				return kB
-			}
-		}
-		t.Fatal("no mapping of the program can be executed")
-		return 0
-	}
-	touch(t) // part of it may have been given back just now, for a run of another test
-	before := inUse()
-	giveBack()
-	after := inUse()
-	if after >= before {
-		t.Errorf("%d kB before, %d kB after", before, after)
-	}
-}
-
-// touch has all that giveBack gives back in use.
-func touch(t *testing.T) {
-	t.Helper()
-	text, err := os.ReadFile("/proc/self/smaps")
-	must(t, err)
-	program, err := os.Readlink("/proc/self/exe")
-	must(t, err)
-	memory, err := os.Open("/proc/self/mem")
-	must(t, err)
-	defer memory.Close()
-	for _, m := range unchanged(string(text), program) {
-		for at := m.start; at < m.end; at += uintptr(os.Getpagesize()) {
-			_, err := memory.ReadAt(make([]byte, 1), int64(at))
-			must(t, err)
-		}
 	}
 }

@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -43,20 +41,6 @@ func TestRunPiped(t *testing.T) {
 	}
 }
 
-func TestRunPipedWithoutAProgram(t *testing.T) {
-	script := filepath.Join(t.TempDir(), "script")
-	if err := os.WriteFile(script, []byte("#!/no/such/interpreter\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	t.Parallel() // not before: what another test forks would have the file open for a moment, and it could not be executed
-	for path, code := range map[string]int{"/no/such/program": 127, script: 127, t.TempDir(): 126} {
-		_, err := RunPiped(Command{Path: path, Argv: []string{path}}, io.Discard, nil)
-		if failed, ok := errors.AsType[*ExecError](err); !ok || failed.ExitCode() != code || failed.Path != path {
-			t.Errorf("%s: %v, want code %d", path, err, code)
-		}
-	}
-}
-
 // lineWriter tells the first line that comes.
 type lineWriter chan string
 
@@ -74,26 +58,12 @@ func TestRunPipedPassesSignalsOn(t *testing.T) {
 	for line, want := range map[string]lifeline.Status{
 		"echo $$; exec sleep 1000": {Known: true, Signal: syscall.SIGTERM},
 		// The one that is left goes with a SIGPIPE.
-		`trap "exit 0" TERM; (while echo x; do sleep 0.01; done) & echo up; while :; do sleep 0.01; done`: {Known: true},
+		`trap "exit 0" TERM; (while echo x; do sleep 0.01; done) & echo $$; while :; do sleep 0.01; done`: {Known: true},
 	} {
-		first, signals, ended := make(lineWriter, 1), make(chan syscall.Signal, 1), make(chan lifeline.Status, 1)
-		go func() {
-			status, err := RunPiped(shell(line), first, signals)
-			if err != nil {
-				t.Error(err)
-			}
-			ended <- status
-		}()
-		<-first
+		signals := make(chan syscall.Signal, 1)
+		pid, ended := startPiped(t, line, signals)
 		signals <- syscall.SIGTERM
-		select {
-		case got := <-ended:
-			if got != want {
-				t.Errorf("%s: %+v, want %+v", line, got, want)
-			}
-		case <-time.After(patience):
-			t.Fatalf("%s: it goes on", line)
-		}
+		ends(t, line, pid, ended, want)
 	}
 }
 
@@ -196,16 +166,6 @@ func (w *full) Write(p []byte) (int, error) {
 		return 0, errFull
 	}
 	return len(p), nil
-}
-
-// Hazard: the end that our own error made of the command is taken for the cause.
-func TestRunPipedTellsTheWritersError(t *testing.T) {
-	t.Parallel()
-	for range 20 {
-		if status, err := RunPiped(shell("while :; do echo x; done"), &full{left: 10_000}, nil); !errors.Is(err, errFull) {
-			t.Errorf("%+v and %v", status, err)
-		}
-	}
 }
 
 // Hazard: a command that does not mind a closed stdout is waited for as long as it likes, after the disk is full.

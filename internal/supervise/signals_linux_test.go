@@ -12,7 +12,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/leaderrun/leaderrun/internal/lifeline"
 	"github.com/leaderrun/leaderrun/test/servers"
 )
 
@@ -87,49 +86,8 @@ func noNohup(t *testing.T) {
 	t.Cleanup(func() { signal.Stop(hangups) })
 }
 
-// nohup leaderrun run j cmd: the hangup reaches neither guardian nor command.
-func TestAHangupIgnoredOnEntryStaysIgnored(t *testing.T) {
-	noNohup(t)
-	for _, test := range []struct{ how, want string }{
-		{`trap '' HUP; exec "$@"`, "1"},
-		{`trap '' HUP TTOU TERM; exec "$@"`, "1"}, // those two are Go's and ours to use
-		{`exec "$@"`, "0"},
-	} {
-		t.Run(test.how, func(t *testing.T) {
-			dir := t.TempDir()
-			cmd := exec.Command("/bin/sh", "-c", test.how, "sh", self(t), "-test.run=^TestHelperIgnored$")
-			cmd.Env = append(os.Environ(), "LR_DIR="+dir)
-			if out, err := cmd.CombinedOutput(); err != nil {
-				t.Fatalf("%v: %s", err, out)
-			}
-			text, err := os.ReadFile(filepath.Join(dir, "ignored"))
-			must(t, err)
-			mask, err := strconv.ParseUint(strings.TrimSpace(string(text)), 16, 64)
-			must(t, err)
-			mask &^= libcSignals
-			if got := strconv.FormatUint(mask&1, 10); got != test.want || mask&^1 != 0 {
-				t.Errorf("SigIgn %x", mask)
-			}
-		})
-	}
-}
-
 // libcSignals are 32 and 33, glibc's own: its posix_spawn(3), which make(1) uses, leaves them ignored.
 const libcSignals = 3 << 31
-
-// TestHelperIgnored runs in a process of its own, see TestAHangupIgnoredOnEntryStaysIgnored.
-func TestHelperIgnored(t *testing.T) {
-	dir := os.Getenv("LR_DIR")
-	if dir == "" {
-		return // this is for another test
-	}
-	CaptureSignals()
-	r := prepare(t, Options{})
-	c := r.shell(`sed -n 's/^SigIgn:[^0-9a-f]*//p' /proc/self/status >ignored`)
-	c.Dir = dir
-	r.start(c, far())
-	r.wait(lifeline.Dead)
-}
 
 func TestLookPath(t *testing.T) {
 	dir := t.TempDir()

@@ -281,15 +281,6 @@ func TestCloseWithoutStart(t *testing.T) {
 	}
 }
 
-func TestGuardianKilledBeforeStart(t *testing.T) {
-	r := prepare(t, Options{})
-	must(t, syscall.Kill(r.Guard.pid, syscall.SIGKILL))
-	// Whether the wrapper has noticed by now is chance.
-	if err := r.Start(r.shell("exit 0"), far()); !errors.Is(err, ErrGuardian) && !errors.Is(err, ErrGone) {
-		t.Errorf("got %v", err)
-	}
-}
-
 func TestGuardianLooksLikeItself(t *testing.T) {
 	r := prepare(t, Options{})
 	r.start(r.shell("echo $PPID >parent; sleep 100"), far())

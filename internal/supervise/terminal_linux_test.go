@@ -177,19 +177,6 @@ func helperShell(args []string) {
 
 const waitsForKeys = `echo $$ >pid; read line; echo "$line" >read; read line; echo "$line" >again`
 
-func TestTheCommandIsTheForegroundOfTheTerminal(t *testing.T) {
-	y := openTerminal(t, waitsForKeys, nil)
-	pid := y.run().pid("pid")
-	y.goesOn(pid)
-	y.key("hello\n")
-	if got := y.run().file("read"); got != "hello" {
-		t.Errorf("read %q", got)
-	}
-	y.key("world\n")
-	y.run().file("job-ended")
-	eventually(t, "the terminal is the shell's again", func() bool { return y.foreground() == y.shell.Process.Pid })
-}
-
 func TestCtrlCGoesToTheCommandOnce(t *testing.T) {
 	// Not with read: a shell that is about to read when the signal comes acts on it when there is a line.
 	y := openTerminal(t, `trap 'echo >interrupted; exit 7' INT; echo $$ >pid; while :; do sleep 0.01; done`, nil)
@@ -241,30 +228,13 @@ func TestCtrlZStopsTheJobAndFgGoesOn(t *testing.T) {
 		t.Errorf("read %q", got)
 	}
 	y.run().file("job-ended")
+	eventually(t, "the terminal is the shell's again", func() bool { return y.foreground() == y.shell.Process.Pid })
 }
 
 func state(pid int) string {
 	text := readAll("/proc/" + strconv.Itoa(pid) + "/stat")
 	_, rest, _ := strings.Cut(text, ") ")
 	return rest[:min(1, len(rest))]
-}
-
-// Nobody continued it: the run ends, although command and wrapper are stopped.
-func TestAStoppedJobEndsAtItsDeadline(t *testing.T) {
-	inTime(t, func(longer func(time.Duration) time.Duration) (slept bool) {
-		y := openTerminal(t, waitsForKeys, func(o *wrapperOrder) {
-			o.Term, o.Life, o.Extend = longer(1500*time.Millisecond), 300*time.Millisecond, true
-		})
-		r := y.run()
-		eventually(t, "it has the terminal, or was not extended in time", func() bool {
-			pid, _ := strconv.Atoi(strings.TrimSpace(readAll(filepath.Join(y.dir, "pid"))))
-			return pid != 0 && y.foreground() == pid && state(pid) != "T" || r.has("job-ended")
-		})
-		y.key("\x1a")
-		eventually(t, "it is stopped, or was not extended in time", func() bool { return r.has("job-stopped") || r.has("job-ended") })
-		eventually(t, "the command is dead", func() bool { return len(marked(y.mark)) == 0 })
-		return !r.has("job-stopped")
-	})
 }
 
 func TestTheTerminalLeavesNoTraceInTheCommand(t *testing.T) {

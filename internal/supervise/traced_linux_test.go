@@ -14,7 +14,6 @@ import (
 
 	"github.com/leaderrun/leaderrun/internal/lifeline"
 	"github.com/leaderrun/leaderrun/internal/supervise/tree"
-	"github.com/leaderrun/leaderrun/test/servers"
 )
 
 // helperTracer traces a process and never looks at it, as a debugger that somebody has left open.
@@ -120,23 +119,14 @@ func (r *run) wantTracer() {
 
 // A process that is traced and that SIGKILL does not end is not taken for dead: one that is frozen goes on when it is thawed.
 func TestWhatIsTracedAndLivesIsNotDead(t *testing.T) {
-	freezer := "/sys/fs/cgroup/freezer/leaderrun.test-" + strconv.Itoa(os.Getpid())
-	if err := os.Mkdir(freezer, 0o700); err != nil {
-		servers.Lack(t, "cgroup1", fmt.Sprintf("nothing can be frozen so that SIGKILL waits: %v", err))
-	}
-	t.Cleanup(func() { eventually(t, "the cgroup is removed", func() bool { return os.Remove(freezer) == nil }) })
-	write := func(file, text string) { must(t, os.WriteFile(freezer+"/"+file, []byte(text), 0o600)) }
+	box, state := freezer(t)
 	r := prepare(t, Options{})
 	r.start(r.helper("linger", "linger"), far())
 	pid := r.pid("linger")
 	r.trace(pid)
-	write("cgroup.procs", strconv.Itoa(pid))
-	write("freezer.state", "FROZEN")
-	defer write("freezer.state", "THAWED")
-	eventually(t, "it is frozen", func() bool {
-		state, _ := os.ReadFile(freezer + "/freezer.state")
-		return string(state) == "FROZEN\n"
-	})
+	must(t, os.WriteFile(box+"/cgroup.procs", []byte(strconv.Itoa(pid)), 0))
+	state("FROZEN")
+	defer state("THAWED")
 	r.Kill(false) // the guardian may take its time to begin
 	if e := r.wait(lifeline.Unconfirmed); e.Count != 1 {
 		t.Errorf("%+v", e)
@@ -144,6 +134,6 @@ func TestWhatIsTracedAndLivesIsNotDead(t *testing.T) {
 	if tracer := tree.TracedOnly(r.Guard.pid, nil, nil); tracer != 0 || r.saw(lifeline.Dead) {
 		t.Errorf("%d keeps what lives: %+v", tracer, r.seen)
 	}
-	write("freezer.state", "THAWED")
+	state("THAWED")
 	r.wait(lifeline.Dead)
 }

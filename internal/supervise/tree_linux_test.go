@@ -3,7 +3,6 @@ package supervise
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -72,37 +71,6 @@ func TestKillReachesAProcessWithoutItsMainThread(t *testing.T) {
 	})
 }
 
-func TestKillReachesWhatLeftGroupAndSession(t *testing.T) {
-	tiers(t, func(t *testing.T, o Options) {
-		r := prepare(t, o)
-		r.start(r.helper("daemon", "daemon", "stay"), far())
-		daemon := r.pid("daemon")
-		r.pid("command")
-		if parent := parentOf(t, daemon); parent != r.Guard.pid {
-			t.Errorf("the orphan's parent is %d, the guardian is %d", parent, r.Guard.pid)
-		}
-		r.Kill(true)
-		r.wait(lifeline.Dead)
-		if running(daemon) {
-			t.Error("Dead was told, and the daemon lives")
-		}
-		r.noneLeft()
-	})
-}
-
-func parentOf(t *testing.T, pid int) int {
-	t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	must(t, err)
-	var parent int
-	for _, line := range splitLines(text) {
-		if n, _ := fmt.Sscanf(line, "PPid: %d", &parent); n == 1 {
-			return parent
-		}
-	}
-	return 0
-}
-
 // A grandchild that left our cgroup, as `su` and service managers do, is still a descendant.
 func TestKillReachesWhatLeftTheCgroup(t *testing.T) {
 	if Tier() != "cgroup+subreaper" {
@@ -122,18 +90,6 @@ func TestKillReachesWhatLeftTheCgroup(t *testing.T) {
 	r.wait(lifeline.Dead)
 	if running(daemon) {
 		t.Error("Dead was told, and the daemon lives")
-	}
-}
-
-func TestTheCommandIsInItsOwnCgroup(t *testing.T) {
-	if Tier() != "cgroup+subreaper" {
-		servers.Lack(t, "cgroup", "no cgroup can be made here")
-	}
-	r := prepare(t, Options{})
-	r.start(r.shell("sed -n 's/^0:://p' /proc/self/cgroup >cgroup"), far())
-	r.wait(lifeline.Dead)
-	if got := r.file("cgroup"); filepath.Base(got) != filepath.Base(r.cgroup) {
-		t.Errorf("it is in %s, not in %s", got, r.cgroup)
 	}
 }
 
@@ -195,57 +151,36 @@ func freezer(t *testing.T) (box string, state func(string)) {
 	return box, state
 }
 
+// A frozen tree is not dead, whether its guardian lives, was killed, or is frozen with it: then the wrapper waits just the same.
 func TestAFrozenTreeIsUnconfirmedUntilThawed(t *testing.T) {
-	tiers(t, func(t *testing.T, o Options) {
-		box, state := freezer(t)
-		r := prepare(t, o)
-		t.Cleanup(func() { state("THAWED") })
-		r.start(r.shell(`echo $$ >"`+box+`/cgroup.procs"; echo $$ >pid; sleep 100`), far())
-		r.pid("pid")
-		state("FROZEN")
-		r.Kill(false) // the guardian may take its time to begin
-		if e := r.wait(lifeline.Unconfirmed); e.Count < 1 {
-			t.Errorf("got %+v", e)
-		}
-		if r.saw(lifeline.Dead) || r.saw(lifeline.GuardianLost) {
-			t.Errorf("events %+v", r.seen)
-		}
-		state("THAWED")
-		r.wait(lifeline.Dead)
-		r.noneLeft()
-	})
-}
-
-// The guardian is lost too, or frozen together with its tree: the wrapper waits just the same.
-func TestAFrozenTreeOfALostGuardianIsUnconfirmedUntilThawed(t *testing.T) {
-	tiers(t, func(t *testing.T, o Options) {
-		for _, frozen := range []bool{false, true} {
-			t.Run("guardian frozen: "+strconv.FormatBool(frozen), func(t *testing.T) {
+	for name, c := range map[string]struct {
+		first string // what goes into the freezer before the command
+		end   func(r *run)
+		lost  bool
+	}{
+		"the guardian lives":   {"", func(r *run) { r.Kill(false) }, false}, // it may take its time to begin
+		"the guardian dies":    {"", func(r *run) { must(r.t, syscall.Kill(r.Guard.pid, syscall.SIGKILL)) }, true},
+		"the guardian freezes": {"echo $PPID >box; ", func(r *run) { r.Kill(true) }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tiers(t, func(t *testing.T, o Options) {
 				box, state := freezer(t)
 				r := prepare(t, o)
 				t.Cleanup(func() { state("THAWED") })
-				script := `echo $$ >"` + box + `/cgroup.procs"; echo $$ >pid; sleep 100`
-				if frozen {
-					script = `echo $PPID >"` + box + `/cgroup.procs"; ` + script
-				}
-				r.start(r.shell(script), far())
+				must(t, os.Symlink(box+"/cgroup.procs", filepath.Join(r.dir, "box")))
+				r.start(r.shell(c.first+"echo $$ >box; echo $$ >pid; sleep 100"), far())
 				r.pid("pid")
 				state("FROZEN")
-				if frozen {
-					r.Kill(true)
-				} else {
-					must(t, syscall.Kill(r.Guard.pid, syscall.SIGKILL))
-				}
-				r.wait(lifeline.Unconfirmed)
-				if r.saw(lifeline.Dead) || !r.saw(lifeline.GuardianLost) {
+				c.end(r)
+				if e := r.wait(lifeline.Unconfirmed); e.Count < 1 || r.saw(lifeline.Dead) || r.saw(lifeline.GuardianLost) != c.lost {
 					t.Errorf("events %+v", r.seen)
 				}
 				state("THAWED")
 				r.wait(lifeline.Dead)
 				r.noneLeft()
 			})
-		}
-	})
+		})
+	}
 }
 
 // A wrapper and its guardian may both be killed: the next run that has a cgroup beside theirs removes what they have left.

@@ -1,8 +1,7 @@
 package main
 
 var (
-	modelTests  = []string{"./internal/shards", "-short", "-run", "TestModel$|TestShare"}
-	fleetTests  = []string{"./internal/shards", "-short", "-run", "TestFleets|TestGivingUp|TestAFlappingHost|TestAHost|TestAHundred|TestHosts|TestManyGaps|TestHalf|TestAFirst|TestAWorker|NumberOfShards|AtOnce"}
+	fleetTests  = []string{"./internal/shards", "-short", "-run", "TestShare|TestFleets|TestGivingUp|TestAFlappingHost|TestAHost|TestAHundred|TestHosts|TestManyGaps|TestHalf|TestAFirst|TestAWorker|NumberOfShards|AtOnce"}
 	memoryTests = []string{"./internal/shards", "-run", "TestRemember"}
 )
 
@@ -11,9 +10,9 @@ var balanceMutants = []mutant{
 	{"workers: a place that was not renewed in time stays", "internal/shards/members.go", "m.leave()\n\t\t\treturn nil\n\t\t}\n\t\twait", "m.lost()\n\t\t\treturn nil\n\t\t}\n\t\twait", []string{"./internal/shards", "-run", "TestAPlaceThat"}},
 	{"workers: places are looked at without end", "internal/shards/members.go", "if len(seen) >= slots.Most {", "if false {", []string{"./internal/shards", "-run", "FullOfMembers"}},
 	{"workers: a place after the last member counts as one", "internal/shards/rule.go", "if p.lease != nil {\n\t\t\tbreak", "if p.taken() {\n\t\t\tbreak", []string{"./internal/shards", "-run", "APlaceThat"}},
-	{"workers: the hosts are counted once", "internal/shards/rule.go", "\tn := max(before, own+1)\n", "\tn := max(before, own+1)\n\tif before > 0 {\n\t\treturn n, nil\n\t}\n", modelTests},
-	{"workers: those in the last place are not missed", "internal/shards/rule.go", "for n > own+1 {", "for n > own+1 && false {", modelTests},
-	{"workers: the shares overlap", "internal/shards/rule.go", "(n - place + members - 1) / members", "(n + members - 1) / members", modelTests},
+	{"workers: the hosts are counted once", "internal/shards/rule.go", "\tn := max(before, own+1)\n", "\tn := max(before, own+1)\n\tif before > 0 {\n\t\treturn n, nil\n\t}\n", fleetTests},
+	{"workers: those in the last place are not missed", "internal/shards/rule.go", "for n > own+1 {", "for n > own+1 && false {", fleetTests},
+	{"workers: the shares overlap", "internal/shards/rule.go", "(n - place + members - 1) / members", "(n + members - 1) / members", fleetTests},
 	{"workers: two runs are ended at a time", "internal/shards/rule.go", "return 0, ending == 0", "return 0, true", fleetTests},
 	{"workers: a shard counts as given up before it is dead", "internal/shards/balance.go", "\t\t\tending++\n", "", fleetTests},
 	{"workers: a run is ended for whoever has just come", "internal/shards/members.go", "const settling = 2", "const settling = 0", fleetTests},

@@ -95,35 +95,3 @@ func TestACgroupsSignalHitsNobodyElse(t *testing.T) {
 	}
 	c.Kill()
 }
-
-// BenchmarkSignal is what a signal costs that hits nobody else.
-func BenchmarkSignal(b *testing.B) {
-	cmd := exec.Command("sleep", "1000")
-	if err := cmd.Start(); err != nil {
-		b.Fatal(err)
-	}
-	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
-	p, _ := Stat(cmd.Process.Pid)
-	p.Parent = 1
-	home := "/sys/fs/cgroup/unified"
-	if exists("/sys/fs/cgroup/cgroup.procs") {
-		home = "/sys/fs/cgroup"
-	}
-	b.Run("by number", func(b *testing.B) {
-		for b.Loop() {
-			_ = syscall.Kill(p.PID, 0)
-		}
-	})
-	b.Run("of a list", func(b *testing.B) {
-		var r reader
-		for b.Loop() {
-			r.signal(p, 0)
-		}
-	})
-	b.Run("of a cgroup", func(b *testing.B) {
-		c := OthersCgroup(home + "/leaderrun.test")
-		for b.Loop() {
-			c.Signal(p.PID, 0)
-		}
-	})
-}

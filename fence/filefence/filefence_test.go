@@ -3,13 +3,11 @@ package filefence_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -232,39 +230,4 @@ func TestFilesShareAFence(t *testing.T) {
 	}
 	holds(t, a, "old")
 	contains(t, dir, ".both.fence", ".both.fence.lock", "a", "b")
-}
-
-// Many runs at once: the highest token wins, whoever is scheduled when.
-func TestManyAtOnce(t *testing.T) {
-	t.Parallel()
-	dir := memoryDir(t)
-	path := filepath.Join(dir, "report")
-	const runs = 40
-	var all sync.WaitGroup
-	var mu sync.Mutex
-	var accepted []int64
-	for token := int64(1); token <= runs; token++ {
-		all.Go(func() {
-			f := open(t, path, filefence.Options{LockWait: time.Minute})
-			w, err := f.Raise(t.Context(), fence.Run{Token: token})
-			if err == nil {
-				err = w.Replace(t.Context(), func(w io.Writer) error {
-					_, err := fmt.Fprintf(w, "%d", token)
-					mu.Lock()
-					defer mu.Unlock()
-					accepted = append(accepted, token)
-					return err
-				})
-			}
-			if err != nil && !isStale(err) {
-				t.Error(err)
-			}
-		})
-	}
-	all.Wait()
-	if !slices.Contains(accepted, runs) {
-		t.Error("the newest run was refused")
-	}
-	holds(t, path, fmt.Sprint(runs))
-	contains(t, dir, ".report.fence", ".report.fence.lock", "report")
 }

@@ -61,18 +61,3 @@ func TestWhatIsInThePlaceOfTheFence(t *testing.T) {
 		}
 	}
 }
-
-// Hazard: the directory of a path is none, and to open it waits for its other end.
-func TestDirectoryThatIsNone(t *testing.T) {
-	t.Parallel()
-	fifo := filepath.Join(memoryDir(t), "fifo")
-	if err := syscall.Mkfifo(fifo, 0o666); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := filefence.Open(filepath.Join(fifo, "r"), filefence.Options{}); !isSetup(err, fence.Configuration) {
-		t.Errorf("got %v", err)
-	}
-	if _, err := filefence.OpenToken(fifo, "r"); !isSetup(err, fence.Configuration) {
-		t.Errorf("got %v", err)
-	}
-}

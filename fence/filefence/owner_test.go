@@ -158,45 +158,37 @@ func TestDirectoryThatMayNotBeWritten(t *testing.T) {
 	f := open(t, path, filefence.Options{})
 	w := raise(t, f, 1)
 	replace(t, w, "old")
-	if err := os.Chmod(dir, 0o500); err != nil {
-		t.Fatal(err)
+	chmod := func(path string, mode fs.FileMode) {
+		t.Helper()
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if _, err := f.Raise(t.Context(), fence.Run{Token: 2}); !isSetup(err, fence.Credentials) {
-		t.Errorf("a raise: %v", err)
+	refused := func(what string, err error) {
+		t.Helper()
+		if !isSetup(err, fence.Credentials) {
+			t.Errorf("%s: %v", what, err)
+		}
 	}
-	if err := w.Replace(t.Context(), write("new")); !isSetup(err, fence.Credentials) {
-		t.Errorf("a write: %v", err)
+	raises := func() error {
+		_, err := f.Raise(t.Context(), fence.Run{Token: 2})
+		return err
 	}
-	if err := os.Chmod(dir, 0o300); err != nil { // it cannot be synced: that is found before anything has changed
-		t.Fatal(err)
-	}
-	if _, err := f.Raise(t.Context(), fence.Run{Token: 2}); !isSetup(err, fence.Credentials) {
-		t.Errorf("a raise in a directory that may not be read: %v", err)
-	}
-	if err := w.Replace(t.Context(), write("new")); !isSetup(err, fence.Credentials) {
-		t.Errorf("a write in a directory that may not be read: %v", err)
+	for _, mode := range []fs.FileMode{0o500, 0o300} { // one cannot be written, the other not be synced, which is found before anything changes
+		chmod(dir, mode)
+		refused("a raise in a directory of "+mode.String(), raises())
+		refused("a write in a directory of "+mode.String(), w.Replace(t.Context(), write("new")))
 	}
 	holds(t, path, "old")
 	holds(t, f.State(), "1\n")
-	if err := os.Chmod(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	chmod(dir, 0o700)
 	for _, file := range []string{f.State(), f.Lock()} {
-		if err := os.Chmod(file, 0); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := f.Raise(t.Context(), fence.Run{Token: 2}); !isSetup(err, fence.Credentials) {
-			t.Errorf("%s of somebody else's: %v", file, err)
-		}
+		chmod(file, 0)
+		refused(file+" of somebody else's", raises())
 	}
-	if err := os.Chmod(dir, 0); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := filefence.Open(path, filefence.Options{}); !isSetup(err, fence.Credentials) {
-		t.Errorf("a directory that may not be entered: %v", err)
-	}
-	if err := os.Chmod(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	chmod(dir, 0)
+	_, err := filefence.Open(path, filefence.Options{})
+	refused("a directory that may not be entered", err)
+	chmod(dir, 0o700)
 	holds(t, path, "old")
 }

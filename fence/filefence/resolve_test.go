@@ -82,6 +82,7 @@ func TestWhatIsNoFile(t *testing.T) {
 		in("none/report"):                        "no such file or directory",
 		in("dangling"):                           "no such file or directory",
 		in("file/report"):                        "not a directory",
+		in("fifo/report"):                        "not a directory", // and nobody waits for its other end
 		in(strings.Repeat("x", 256)):             "name too long",
 		in(".report.fence"):                      "named like a file of a fence",
 		in(".report.fence.lock"):                 "named like a file of a fence",

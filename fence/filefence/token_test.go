@@ -128,26 +128,6 @@ func TestLockIsHeld(t *testing.T) {
 	holds(t, f.State(), "1\n")
 }
 
-// Hazard: the lock is of a file that is not at its path any more, where another one is locked by somebody else.
-func TestLockFileThatWasReplaced(t *testing.T) {
-	t.Parallel()
-	f := open(t, filepath.Join(memoryDir(t), "report"), filefence.Options{LockWait: -1})
-	var release func()
-	f.Step(func(place string) {
-		if place == "before the lock is asked for" && release == nil {
-			if err := os.Remove(f.Lock()); err != nil {
-				t.Error(err)
-			}
-			release = holdLock(t, f.Lock())
-		}
-	})
-	if _, err := f.Raise(t.Context(), fence.Run{Token: 1}); err == nil {
-		t.Error("two have the lock")
-	}
-	release()
-	raise(t, f, 1)
-}
-
 // Hazard: the lock file is replaced again and again, and no end of the context is seen.
 func TestLockFileThatIsReplacedAllTheTime(t *testing.T) {
 	t.Parallel()

@@ -105,25 +105,6 @@ func TestFullDisk(t *testing.T) {
 	contains(t, dir, ".report.fence", ".report.fence.lock", "full", "report")
 }
 
-func TestReadOnlyFileSystem(t *testing.T) {
-	t.Parallel()
-	dir := mount(t)
-	path := filepath.Join(dir, "report")
-	f := open(t, path, filefence.Options{})
-	w := raise(t, f, 1)
-	replace(t, w, "old")
-	if err := syscall.Mount("filefence", dir, "tmpfs", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Replace(t.Context(), write("new")); !isSetup(err, fence.Configuration) {
-		t.Errorf("a write: %v", err)
-	}
-	if _, err := open(t, path, filefence.Options{}).Raise(t.Context(), fence.Run{Token: 2}); !isSetup(err, fence.Configuration) || !errors.Is(err, syscall.EROFS) {
-		t.Errorf("a raise: %v", err)
-	}
-	holds(t, path, "old")
-}
-
 // Hazard: a file that is mounted by itself, as containers do it, can be written and not replaced.
 func TestFileThatIsAMount(t *testing.T) {
 	t.Parallel()

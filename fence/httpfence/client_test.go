@@ -170,16 +170,6 @@ func TestRaise(t *testing.T) {
 	}
 }
 
-func TestRaiseWhereNobodyListens(t *testing.T) {
-	t.Parallel()
-	server := answering(t, 200)
-	server.Close()
-	_, err := httpfence.NewResource(nil, server.URL).Raise(t.Context(), fence.Run{Token: 5})
-	if _, wrong := errors.AsType[*fence.SetupError](err); err == nil || wrong {
-		t.Errorf("got %v", err)
-	}
-}
-
 // Hazard: the fence is raised at one server, and a redirect takes the write to another one that does not fence.
 func TestWriterStaysWhereTheFenceIs(t *testing.T) {
 	t.Parallel()
@@ -260,39 +250,5 @@ func TestClientRaisesOneFence(t *testing.T) {
 		if seen.Get(httpfence.Header) != "" || response.StatusCode != http.StatusConflict || r.Header.Get(httpfence.Header) != token {
 			t.Errorf("%s, and the other service sees %v", response.Status, seen)
 		}
-	}
-}
-
-func TestHTTP2(t *testing.T) {
-	t.Parallel()
-	l := &ledger{}
-	server := httptest.NewUnstartedServer(httpfence.Handler(l, httpfence.Options{}))
-	server.EnableHTTP2 = true
-	server.StartTLS()
-	defer server.Close()
-	var proto atomic.Value
-	client := server.Client()
-	inner := client.Transport
-	client.Transport = base(func(r *http.Request) (*http.Response, error) {
-		response, err := inner.RoundTrip(r)
-		if err == nil {
-			proto.Store(response.Proto)
-		}
-		return response, err
-	})
-	x := httpfence.NewResource(client, server.URL)
-	older, err := x.Raise(t.Context(), fence.Run{Token: 5})
-	if err != nil {
-		t.Fatal(err)
-	}
-	newer, err := x.Raise(t.Context(), fence.Run{Token: 6})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if stale := wantStale(t, put(t.Context(), older, server.URL, "older")); stale.Highest != 6 {
-		t.Errorf("%+v", stale)
-	}
-	if err := put(t.Context(), newer, server.URL, "newer"); err != nil || l.get() != "newer" || proto.Load() != "HTTP/2.0" {
-		t.Errorf("%v, %q by %v", err, l.get(), proto.Load())
 	}
 }

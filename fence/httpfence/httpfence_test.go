@@ -3,7 +3,6 @@ package httpfence_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
@@ -12,7 +11,6 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/leaderrun/leaderrun/fence"
 	"github.com/leaderrun/leaderrun/fence/httpfence"
@@ -239,36 +237,6 @@ func TestNobodyWaitsForReaders(t *testing.T) {
 	}
 }
 
-// A newer run does not wait for ever behind an older request that hangs.
-func TestWaitingEndsWithTheRequest(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := &stage{}
-		h := httpfence.Handler(s, httpfence.Options{})
-		old := start(t.Context(), h, 5)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		w := sendWith(ctx, h, "HEAD", "6")
-		if w.Code != 503 || w.Header().Get(httpfence.Header) != "" {
-			t.Errorf("%d %v: an older request is still inside, and this says that none is", w.Code, w.Header())
-		}
-		if late := send(h, "PUT", "5"); late.Code != 409 {
-			t.Errorf("a stale request got %d after a newer one had been seen", late.Code)
-		}
-		close(s.end["5"])
-		synctest.Wait()
-		if *old != 200 {
-			t.Errorf("the older request got %d", *old)
-		}
-		if s.end["6"] = make(chan struct{}); true {
-			close(s.end["6"])
-		}
-		if again := send(h, "HEAD", "6"); again.Code != 200 {
-			t.Errorf("the newer run got %d afterwards", again.Code)
-		}
-	})
-}
-
 // Hazard: a place that is never given back keeps every newer run out.
 func TestPlaceIsGivenBack(t *testing.T) {
 	t.Parallel()
@@ -307,45 +275,4 @@ func TestPlaceIsGivenBack(t *testing.T) {
 			})
 		})
 	}
-}
-
-// However many requests of however many runs come at once: none is inside beside one of another run, and none comes in after a
-// newer one.
-func TestManyRunsAtOnce(t *testing.T) {
-	t.Parallel()
-	var mu sync.Mutex
-	inside := map[string]int{}
-	var last int64
-	h := httpfence.Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		token := r.Header.Get(httpfence.Header)
-		number, _ := fence.ParseToken(token)
-		mu.Lock()
-		if number < last {
-			t.Errorf("%d comes in after %d", number, last)
-		}
-		last = number
-		inside[token]++
-		if len(inside) > 1 {
-			t.Errorf("inside are requests of several runs: %v", inside)
-		}
-		mu.Unlock()
-		runtime.Gosched()
-		mu.Lock()
-		if inside[token]--; inside[token] == 0 {
-			delete(inside, token)
-		}
-		mu.Unlock()
-	}), httpfence.Options{})
-	var clients sync.WaitGroup
-	for client := range 16 {
-		clients.Go(func() {
-			for i := range 200 {
-				token := fmt.Sprint(1 + i/2 + client%3)
-				if w := send(h, "PUT", token); w.Code != 200 && w.Code != 409 {
-					t.Errorf("got %d", w.Code)
-				}
-			}
-		})
-	}
-	clients.Wait()
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -192,49 +191,8 @@ func TestWhatPasses(t *testing.T) {
 		check(p.code, err)
 		s.Do(t, "config", "set", p.setting, p.good)
 	}
-
-	s.Do(t, "config", "set", "busy-reply-threshold", "1")
-	busy := make(chan error, 1)
-	looping := open(t, s.Addr(), func(o *redis.Options) { o.ReadTimeout = time.Minute })
-	go func() {
-		_, err := (&Writer{New(looping, "r"), fence.Run{Token: 1}}).Script(t.Context(), "while true do end", nil)
-		busy <- err
-	}()
-	servers.Eventually(t, "the server is busy", func() bool {
-		_, err := s.Try("get", "k")
-		return err != nil && strings.HasPrefix(err.Error(), "BUSY")
-	})
-	_, err = w.Do(t.Context(), "SET", "k", "v")
-	check("BUSY", err)
-	s.Do(t, "script", "kill")
-	if failed, ok := errors.AsType[*CommandError](<-busy); !ok || !strings.Contains(failed.Error(), "killed") {
-		t.Errorf("%v", failed)
-	}
 	if s.Do(t, "exists", "k") != int64(0) {
 		t.Error("it was written")
-	}
-}
-
-func TestNobodyAnswers(t *testing.T) {
-	t.Parallel()
-	s := servers.Redis(t, servers.RedisOptions{})
-	w := raise(t, New(open(t, s.Addr()), "r"), 1)
-	c := open(t, s.Addr(), func(o *redis.Options) { o.ReadTimeout = 50 * time.Millisecond })
-	w.resource = New(c, "r")
-	s.Do(t, "client", "pause", "100000", "all")
-	if _, err := w.Do(t.Context(), "SET", "k", "v"); !errors.Is(err, ErrUnclear) {
-		t.Errorf("%v", err)
-	}
-	if _, err := New(c, "r").Raise(t.Context(), fence.Run{Token: 2}); err == nil || errors.Is(err, ErrUnclear) {
-		t.Errorf("to raise it again does no harm: %v", err)
-	}
-	s.Kill()
-	_, err := w.Do(t.Context(), "SET", "k", "v")
-	for err != nil && errors.Is(err, ErrUnclear) { // of a connection that was open
-		_, err = w.Do(t.Context(), "SET", "k", "v")
-	}
-	if err == nil || !strings.Contains(err.Error(), "refused") {
-		t.Errorf("%v", err)
 	}
 }
 

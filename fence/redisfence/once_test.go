@@ -44,23 +44,6 @@ func TestOnce(t *testing.T) {
 	}
 }
 
-func TestOnceThatFailedIsTriedAgain(t *testing.T) {
-	t.Parallel()
-	c := open(t, servers.Redis(t, servers.RedisOptions{}).Addr())
-	w := raise(t, New(c, "r"), 1)
-	for _, lua := range []string{
-		"error('mine')", "return redis.error_reply('MINE')", "redis.call('GET')", "return nil .. 1", "error({err='MINE'})", "=",
-	} {
-		did, err := w.Once(t.Context(), lua, []string{"n"})
-		if _, ok := errors.AsType[*CommandError](err); did || !ok {
-			t.Errorf("%s: %v, %v", lua, did, err)
-		}
-	}
-	if did, err := w.Once(t.Context(), count, []string{"n"}); !did || err != nil {
-		t.Errorf("%v, %v", did, err)
-	}
-}
-
 // From another database the mark would not be taken back, and what failed would count as done. Or one that is right would be.
 func TestOnceStaysInItsDatabase(t *testing.T) {
 	t.Parallel()

@@ -15,7 +15,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-	"unicode/utf8"
 
 	"github.com/leaderrun/leaderrun/fence"
 )
@@ -172,29 +171,6 @@ func FuzzRefusal(f *testing.F) {
 			if _, typed, found := strings.Cut(setup.Hint, "--region "); found && !isRegion(typed) {
 				t.Errorf("it is shown as something to type: %q", typed)
 			}
-		}
-	})
-}
-
-func FuzzEndpoint(f *testing.F) {
-	for _, endpoint := range []string{"https://s3.example.com", "http://[::1]:9000/x/", "https://u:p@h", "http://h?x", "", "//h", "http://h:port", "HTTP://H", "http://:", "http://h:"} {
-		f.Add(endpoint, "us-east-1", "bucket", "key")
-	}
-	f.Fuzz(func(t *testing.T, endpoint, region, name, key string) {
-		root, err := rootOf(endpoint, region, name)
-		if err != nil || CheckKey(key) != nil {
-			return
-		}
-		if root.Scheme != "http" && root.Scheme != "https" || root.Hostname() == "" || root.User != nil || root.RawQuery != "" || !strings.HasSuffix(root.Path, "/") {
-			t.Errorf("%q %q %q: %+v", endpoint, region, name, root)
-		}
-		b := &Bucket{root: root}
-		r, err := b.request(t.Context(), http.MethodGet, key)
-		if err != nil {
-			return
-		}
-		if want := root.Path + key; utf8.ValidString(want) && (r.URL.Path != want || r.URL.Host != root.Host || r.URL.RawQuery != "" || r.URL.Fragment != "") {
-			t.Errorf("%q becomes %v", want, r.URL)
 		}
 	})
 }

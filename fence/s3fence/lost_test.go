@@ -10,7 +10,6 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -100,29 +99,6 @@ func TestNoAnswerAnyMore(t *testing.T) {
 	}
 }
 
-// A write without an answer arrives late, when the run has written again, or a later run has raised the fence. It must change nothing:
-// the ETag that it waits for never comes again.
-func TestLateWriteAfterALostOne(t *testing.T) {
-	t.Parallel()
-	s := newServer(t)
-	b := bucketOf(t, s)
-	o := &s3fence.Object{Store: b, Key: "k"}
-	w := raise(t, o, 1)
-	write(t, w, "old")
-	f := &delaying{Store: b, key: "k", nth: 2} // the first one raises the fence
-	slow := &s3fence.Object{Store: f, Key: "k"}
-	write(t, raise(t, slow, 1), "new")
-	if f.late == nil {
-		t.Fatal("no write was held back")
-	}
-	if err := f.late(); !errors.Is(err, s3fence.ErrCondition) {
-		t.Errorf("the write that was held back: %v", err)
-	}
-	if got := read(t, o); got != "new" {
-		t.Errorf("read %q", got)
-	}
-}
-
 // delaying holds a write of a key back until it is called.
 type delaying struct {
 	s3fence.Store
@@ -141,78 +117,9 @@ func (d *delaying) Put(ctx context.Context, key string, c s3fence.Content, condi
 	return d.Store.Put(ctx, key, c, condition)
 }
 
-// The network takes every answer from here on.
-func TestRepliesAreCut(t *testing.T) {
-	t.Parallel()
-	s := newServer(t)
-	proxy := servers.NewProxy(t, s.Addr())
-	o := &s3fence.Object{Key: "k", Store: bucketOf(t, s, func(c *s3fence.Config) { c.Endpoint = "http://" + proxy.Addr() })}
-	w := raise(t, o, 1)
-	proxy.CutReplies(true)
-	if _, err := o.Raise(t.Context(), run(2)); err == nil || isSetup(err) {
-		t.Errorf("got %v", err)
-	}
-	proxy.CutReplies(false)
-	write(t, w, "one")
-	proxy.Garble(true)
-	if err := w.Replace(t.Context(), strings.NewReader("two")); err == nil || isSetup(err) {
-		t.Errorf("got %v", err)
-	}
-	proxy.Garble(false)
-	if got := read(t, o); got != "one" {
-		t.Errorf("read %q", got)
-	}
-}
-
 func isSetup(err error) bool {
 	_, ok := errors.AsType[*fence.SetupError](err)
 	return ok
-}
-
-// S3 answers 409 where two writes meet, and 503 where there are too many. Both are for a moment.
-func TestAnswersThatPass(t *testing.T) {
-	t.Parallel()
-	s := newServer(t)
-	for code, status := range map[string]int{
-		"ConditionalRequestConflict": http.StatusConflict, "SlowDown": http.StatusServiceUnavailable,
-		"InternalError": http.StatusInternalServerError, "": http.StatusBadGateway,
-	} {
-		t.Run(fmt.Sprint(status), func(t *testing.T) {
-			t.Parallel()
-			var mu sync.Mutex
-			asked := map[string]int{}
-			front := inFrontOf(t, s, func(w http.ResponseWriter, r *http.Request) bool {
-				mu.Lock()
-				defer mu.Unlock()
-				if asked[r.Method]++; asked[r.Method]%2 == 0 {
-					return false
-				}
-				w.WriteHeader(status)
-				if code != "" {
-					_, _ = fmt.Fprintf(w, "<Error><Code>%s</Code><Message>not now</Message></Error>", code)
-				}
-				return true
-			})
-			o := &s3fence.Object{Key: fmt.Sprint("k", status), Store: bucketOf(t, s, front)}
-			write(t, raise(t, o, 1), "one")
-			if got := read(t, o); got != "one" {
-				t.Errorf("read %q", got)
-			}
-		})
-	}
-}
-
-// inFrontOf puts a server before another that answers some requests itself.
-func inFrontOf(t *testing.T, s *servers.S3Server, answers func(http.ResponseWriter, *http.Request) bool) func(*s3fence.Config) {
-	t.Helper()
-	pass := passTo(t, s, nil)
-	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !answers(w, r) {
-			pass.ServeHTTP(w, r)
-		}
-	}))
-	t.Cleanup(front.Close)
-	return func(c *s3fence.Config) { c.Endpoint = front.URL }
 }
 
 // passTo passes requests on to a server, and its answers back.

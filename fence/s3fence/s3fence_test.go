@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/leaderrun/leaderrun/fence"
@@ -188,45 +187,6 @@ func TestReaderInTheMiddle(t *testing.T) {
 			t.Errorf("replaced %d times in the middle: read %q, want %q", replaced, got, want)
 		}
 	}
-}
-
-// Many read while many of one run write: nobody ever finds half an object or none.
-func TestManyAtOnce(t *testing.T) {
-	t.Parallel()
-	s := newServer(t)
-	o := &s3fence.Object{Store: bucketOf(t, s), Key: "k"}
-	w := raise(t, o, 1)
-	write(t, w, strings.Repeat("x", 1000))
-	var writers, readers sync.WaitGroup
-	for i := range 4 {
-		writers.Go(func() {
-			for range 10 {
-				if err := w.Replace(t.Context(), strings.NewReader(strings.Repeat(fmt.Sprint(i), 1000))); err != nil {
-					t.Error(err)
-				}
-			}
-		})
-	}
-	over := make(chan struct{})
-	for range 4 {
-		readers.Go(func() {
-			for {
-				var b bytes.Buffer
-				err := o.Read(t.Context(), &b)
-				if text := b.String(); err != nil || len(text) != 1000 || strings.Trim(text, text[:1]) != "" {
-					t.Errorf("read %.20q and %v", text, err)
-				}
-				select {
-				case <-over:
-					return
-				default:
-				}
-			}
-		})
-	}
-	writers.Wait()
-	close(over)
-	readers.Wait()
 }
 
 func TestVersionedBucket(t *testing.T) {

@@ -92,33 +92,6 @@ func (b *bed) unconfirmed(t *testing.T, open func(testing.TB, *faultyDialer) *sq
 	}
 }
 
-// crash: the server is killed between effect and commit; whoever runs it again does it once.
-func (b *bed) crash(t *testing.T, kill, restart func()) {
-	t.Helper()
-	b.account(t, 30)
-	run := fence.Run{Token: 1, Job: "crash", Tick: tick}
-	first, err := b.raised(t, b.open(t, nil), "crash", run).Once(t.Context(), func(tx *sql.Tx) error {
-		defer kill()
-		return b.pay(30)(tx)
-	})
-	if _, stale := errors.AsType[*fence.StaleError](err); first || err == nil || stale {
-		t.Errorf("got %v, %v", first, err)
-	}
-	restart()
-	run.Token = 2
-	for _, want := range []bool{true, false} {
-		first, err := b.raised(t, b.open(t, nil), "crash", run).Once(t.Context(), b.pay(30))
-		if err != nil || first != want {
-			t.Errorf("run again: %v, %v", first, err)
-		}
-	}
-	after := b.open(t, nil)
-	var got int
-	if err := after.QueryRowContext(t.Context(), `SELECT balance FROM account WHERE id = 30`).Scan(&got); err != nil || got != 900 {
-		t.Errorf("the balance is %d; %v", got, err)
-	}
-}
-
 // clientKilled: the client is killed with its last statement still to come; whoever runs it again does it once.
 func (b *bed) clientKilled(t *testing.T) {
 	t.Helper()

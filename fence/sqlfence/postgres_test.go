@@ -101,9 +101,6 @@ func TestPostgreSQL(t *testing.T) { //nolint:tparallel // what is below shares a
 			return err
 		}))
 	})
-	t.Run("the server crashes before the commit", func(t *testing.T) {
-		b.crash(t, s.Kill, func() { s.Restart(t, true) })
-	})
 }
 
 func postgresRefusedCommit(t *testing.T, b *bed) {
@@ -239,7 +236,7 @@ WHERE proname IN ('leaderrun_fence', 'leaderrun_once') AND proconfig = '{"search
 	}
 }
 
-// postgresCareless: ON_ERROR_STOP alone is about the exit code; psql that goes back to before each error writes.
+// postgresCareless: ON_ERROR_STOP alone is about the exit code.
 func postgresCareless(t *testing.T, b *bed) {
 	t.Helper()
 	balance := b.account(t, 9)
@@ -248,11 +245,5 @@ func postgresCareless(t *testing.T, b *bed) {
 	b.wantEnd(t, script, 0, "is stale", token(41))
 	if got := balance(); got != 1000 {
 		t.Errorf("the balance is %d", got)
-	}
-	script = b.example(t, 0, "-v ON_ERROR_STOP=1", "", "ON_ERROR_ROLLBACK=off", "ON_ERROR_ROLLBACK=on",
-		"'invoices'", "'careless'", "id = 7", "id = 9")
-	b.wantEnd(t, script, 0, "is stale", token(41))
-	if got := balance(); got != 900 {
-		t.Errorf("psql no longer goes back: the balance is %d", got)
 	}
 }

@@ -186,8 +186,4 @@ func sqliteCareless(t *testing.T, b *bed) {
 	if got := balance(); got != 1000 {
 		t.Errorf("the balance is %d", got)
 	}
-	b.wantEnd(t, b.example(t, 0, append(replace, "sqlite3 -bail ", "sqlite3 ", ".bail on\n", "")...), -1, "is stale", token(41))
-	if got := balance(); got != 900 {
-		t.Errorf("sqlite3 no longer goes on: the balance is %d", got)
-	}
 }

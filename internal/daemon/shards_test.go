@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,8 +10,6 @@ import (
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/internal/jobfile"
 	"github.com/leaderrun/leaderrun/internal/slots"
-	"github.com/leaderrun/leaderrun/test/suite"
-	"github.com/leaderrun/leaderrun/test/virtual"
 )
 
 // worked lists which shards of a job were started for each tick, as "hh:mm 0 1 2", in the order of ticks and shards. No shard may run
@@ -142,29 +139,6 @@ func TestReplaceStopsTheWholeTick(t *testing.T) {
 	})
 }
 
-// firstAlone is a store that tells of shard 0, and does not answer about others.
-type firstAlone struct{ *suite.Mem }
-
-func (s firstAlone) Inspect(_ context.Context, job string) (backends.Status, error) {
-	if job != slots.Name("j", 0) {
-		return backends.Status{}, virtual.ErrCut
-	}
-	return backends.Status{Record: backends.Record{Tick: backends.Occurrence{Tick: 1, State: backends.Claimed, Parts: 1000}}}, nil
-}
-
-// A store that goes away while many shards are looked at is asked as patiently as for one of them, and what it says is told once.
-func TestShardsThatHaveNoAnswer(t *testing.T) {
-	inBed(t, func(t *testing.T, b *bed) {
-		j := divided(t, "1 0 * * *", 1000, nil)
-		d := New(Config{Store: firstAlone{b.mem}, Clock: fakeWall{&host{bed: b}}, RunClock: b.clock}, []*jobfile.Job{j})
-		began := time.Now()
-		_, err := d.inspectWhole(&attempt{def: j, wanted: t.Context()})
-		if took := time.Since(began); err != virtual.ErrCut || took > 3*j.BackendWait { //nolint:errorlint // it is that one alone
-			t.Errorf("after %v: %v", took, err)
-		}
-	})
-}
-
 // A tick is seen to when all its shards are: what was left of one is caught up, and nothing of it is run again.
 func TestCatchUpFinishesATick(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
@@ -201,49 +175,6 @@ func TestCatchUpLeavesWhatWasForbidden(t *testing.T) {
 	})
 }
 
-// A daemon that drains begins no further shard, and ends when those that run have.
-func TestDrainLeavesTheRest(t *testing.T) {
-	inBed(t, func(t *testing.T, b *bed) {
-		b.takes = lasting(time.Minute)
-		j := divided(t, "30 * * * *", 4, func(j *jobfile.Job) { j.Parallel = 2 })
-		h := b.host("a", j)
-		time.Sleep(30*time.Minute + 20*time.Second)
-		if n := h.Running(); n != 2 {
-			t.Errorf("%d commands run", n)
-		}
-		began := time.Now()
-		b.end(h)
-		if waited := time.Since(began); waited < 30*time.Second || waited > 41*time.Second {
-			t.Errorf("it ended after %v", waited)
-		}
-		if n := b.byHost("a"); n != 2 {
-			t.Errorf("%d shards were started", n)
-		}
-	})
-}
-
-// A file that is read again counts from the next tick on: the present one stays divided as it was begun, on every host.
-func TestReloadWithOtherShards(t *testing.T) {
-	inBed(t, func(t *testing.T, b *bed) {
-		b.takes = lasting(time.Minute)
-		time.Sleep(time.Minute)
-		six := divided(t, "*/30 * * * *", 6, nil)
-		h, other := b.host("a", divided(t, "*/30 * * * *", 4, nil)), b.hostAhead("b", -2*time.Second, six)
-		time.Sleep(30*time.Minute + 10*time.Second)
-		if err := h.Reload(t.Context(), []*jobfile.Job{six}); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(40 * time.Minute)
-		b.end(h, other)
-		wantWork(t, b, "j", "00:30 0 1 2 3", "01:00 0 1 2 3 4 5")
-		other.noteMu.Lock()
-		defer other.noteMu.Unlock()
-		if len(other.notes) != 1 || !strings.HasPrefix(other.notes[0], "shards_differ: ") {
-			t.Errorf("notes: %q", other.notes)
-		}
-	})
-}
-
 // After an outage the present tick runs, and the attempt for the one before does not stand in its way.
 func TestOutageOfDividedTicks(t *testing.T) {
 	for range 8 { // which request meets the outage is chance
@@ -260,25 +191,6 @@ func TestOutageOfDividedTicks(t *testing.T) {
 			}
 		})
 	}
-}
-
-// A command that fails for one shard is the end of the tick as a whole, and not of the other shards.
-func TestOneShardFails(t *testing.T) {
-	inBed(t, func(t *testing.T, b *bed) {
-		b.takes = func(job string, _ time.Time, _ int) (time.Duration, int) {
-			if job == "j#1" {
-				return time.Second, 3
-			}
-			return time.Second, 0
-		}
-		h := b.host("a", divided(t, "30 0 * * *", 3, nil))
-		time.Sleep(time.Hour)
-		b.end(h)
-		wantWork(t, b, "j", "00:30 0 1 2")
-		if got := b.outcomes("j"); len(got) != 1 || got["ran 3"] != 1 {
-			t.Errorf("outcomes %v", got)
-		}
-	})
 }
 
 // A fault of leaderrun in one divided job leaves the daemon, and the next tick, alone.

@@ -1,12 +1,10 @@
 package fenceproxy
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -241,31 +239,6 @@ func TestFenceHTTPGivesUp(t *testing.T) {
 	p.expect(t, "PUT", "5", 409, "6")
 }
 
-// One whose client has gone away is over after that time, too, when the service has begun to answer and does not end.
-func TestFenceHTTPGivesUpWhatIsDeserted(t *testing.T) {
-	t.Parallel()
-	servers.SkipShort(t)
-	began := make(chan struct{})
-	p := newProxied(t, short, func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodHead {
-			_ = http.NewResponseController(w).Flush()
-			close(began)
-			<-r.Context().Done()
-		}
-	})
-	ctx, kill := context.WithCancel(t.Context())
-	response, err := p.request(ctx, "POST", "5", "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	<-began
-	kill()
-	if err := <-p.raise(t, 6); err != nil {
-		t.Error(err)
-	}
-}
-
 func TestFenceHTTPWithoutUpstream(t *testing.T) {
 	t.Parallel()
 	const nobody = "127.0.0.1:1" // a system gives away no port below 1024
@@ -354,71 +327,6 @@ func TestFenceHTTPPassesOn(t *testing.T) {
 	if h.Get("X-Forwarded-For") != "10.0.0.1, 127.0.0.1" || h.Get("X-Forwarded-Proto") != "https" ||
 		h.Get("X-Forwarded-Host") != "example.com" || h.Get("Forwarded") != "for=10.0.0.1" || h.Get(httpfence.Header) != "5" {
 		t.Errorf("behind another proxy the service sees %v", h)
-	}
-}
-
-// An answer that comes in pieces arrives in pieces, and a connection that becomes a WebSocket works in both directions.
-func TestFenceHTTPStreams(t *testing.T) {
-	t.Parallel()
-	servers.SkipShort(t)
-	more := make(chan struct{})
-	service := func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Upgrade") == "" {
-			fmt.Fprint(w, "one\n")
-			_ = http.NewResponseController(w).Flush()
-			<-more
-			fmt.Fprint(w, "two\n")
-			return
-		}
-		conn, _, err := http.NewResponseController(w).Hijack()
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		defer conn.Close()
-		fmt.Fprint(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
-		_, _ = io.CopyN(conn, conn, 6)
-	}
-	response, err := newProxied(t, patience, service).request(t.Context(), "GET", "5", "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	pieces := bufio.NewReader(response.Body)
-	if line, err := pieces.ReadString('\n'); line != "one\n" || err != nil {
-		t.Errorf("%q %v", line, err)
-	}
-	close(more)
-	if line, err := pieces.ReadString('\n'); line != "two\n" || err != nil {
-		t.Errorf("%q %v", line, err)
-	}
-
-	p := newProxied(t, short, service)
-	conn, err := net.Dial("tcp", p.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	fmt.Fprintf(conn, "GET / HTTP/1.1\r\nHost: x\r\n%s: 5\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n", httpfence.Header)
-	reader := bufio.NewReader(conn)
-	head := ""
-	for !strings.HasSuffix(head, "\r\n\r\n") {
-		line, err := reader.ReadString('\n')
-		if err != nil {
-			t.Fatalf("%v after %q", err, head)
-		}
-		head += line
-	}
-	if !strings.HasPrefix(head, "HTTP/1.1 101 ") || !strings.Contains(head, "\r\n"+httpfence.Header+": 5\r\n") {
-		t.Errorf("the answer is %q", head)
-	}
-	fmt.Fprint(conn, "hello\n")
-	if said, err := io.ReadAll(reader); string(said) != "hello\n" || err != nil {
-		t.Errorf("%q %v", said, err)
-	}
-	// The service has closed it, and the client does not do so: it may be stopped.
-	if err := <-p.raise(t, 6); err != nil {
-		t.Errorf("after the connection has ended: %v", err)
 	}
 }
 

@@ -51,8 +51,8 @@ func dialUpgrade(t *testing.T, address string, token int64) *net.TCPConn {
 		t.Fatal(err)
 	}
 	response.Body.Close()
-	if response.StatusCode != http.StatusSwitchingProtocols {
-		t.Fatal(response.Status)
+	if got := response.Header.Get(httpfence.Header); response.StatusCode != http.StatusSwitchingProtocols || got != fmt.Sprint(token) {
+		t.Fatal(response.Status, got)
 	}
 	return conn
 }

@@ -195,13 +195,6 @@ func TestZoneOfTheHostIsToldOnce(t *testing.T) {
 	}
 }
 
-func TestTenThousandJobs(t *testing.T) {
-	file := accepted(t, "jobs.yaml", manyJobs(10_000))
-	if len(file.Jobs) != 10_000 || file.Jobs[9_999].Name != "job-9999" {
-		t.Errorf("%d jobs", len(file.Jobs))
-	}
-}
-
 // manyJobs is a file of jobs with a schedule for each minute of the day.
 func manyJobs(n int) string {
 	var b strings.Builder
@@ -211,15 +204,6 @@ func manyJobs(n int) string {
 			i, i%60, i/60%24, i)
 	}
 	return b.String()
-}
-
-func BenchmarkTenThousandJobs(b *testing.B) {
-	text := []byte(manyJobs(10_000))
-	for b.Loop() {
-		if _, err := parse("jobs.yaml", text, testDefaults(), testHost()); err != nil {
-			b.Fatal(err)
-		}
-	}
 }
 
 func FuzzParse(f *testing.F) {

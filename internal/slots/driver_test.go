@@ -1,7 +1,6 @@
 package slots
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -211,48 +210,6 @@ func TestNobodyGivesUpSlotsOfTheDead(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestPatience(t *testing.T) {
-	inBed(t, func(t *testing.T, b *bed) {
-		for slot := range 3 {
-			b.take(slot, "other", time.Hour)
-		}
-		r := b.host("a").run(3, 0, func(r *runner.Request) { r.Wait = 10 * time.Second })
-		if r.Ending != runner.WaitOver || b.since() != 10*time.Second {
-			t.Errorf("%v after %v", r.Ending, b.since())
-		}
-		cut, began := b.host("b"), b.since()
-		cut.Cut(true)
-		if r = cut.run(3, 0, nil); r.Ending != runner.Unreachable || b.since()-began < 5*time.Second || b.since()-began > 7*time.Second {
-			t.Errorf("%v after %v", r.Ending, b.since()-began)
-		}
-	})
-}
-
-// A holder hears of its own slot only.
-func TestAHolderWatchesItsSlot(t *testing.T) {
-	inBed(t, func(t *testing.T, b *bed) {
-		d := New(b.host("a"), "job", 2, "a", nil)
-		g, err := d.Acquire(t.Context(), backends.Claim{Job: "job", Holder: backends.Holder{ID: "h", Host: "a"}, TTL: ttl})
-		if err != nil || g.Claim.Job != "job#0" {
-			t.Fatal(g, err)
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		news, err := d.Watch(ctx, "job")
-		if err != nil {
-			t.Fatal(err)
-		}
-		<-news // it stands
-		b.free(b.take(1, "b", ttl))
-		synctest.Wait()
-		if len(news) > 0 {
-			t.Error("news of another slot")
-		}
-		b.store.SetBreak("job#0", backends.BreakRequest{Token: g.Token})
-		<-news
-		cancel()
-	})
 }
 
 // Two numbers of slots are two ideas of who does what: whoever has the smaller one says so, and goes on.

@@ -171,22 +171,16 @@ type Claim struct {
 	Seen   LastSeen // what the candidate has seen, for stores that prove a holder's death by silence
 	// MinHold is how long, from the grant on, the job is kept for the claim's host, even if the run ends earlier; 0: it is not.
 	MinHold time.Duration
-	Inside  Inside // the runs that have started the process of the claim
+	Inside  Inside
 	Trigger
 }
 
-// Inside tells the runs that have started a process, directly or through other processes. One that claims the job of such a run would
-// wait for itself, or leave the work to itself.
-type Inside struct {
-	Holder string // the id of the nearest one; "": unknown
-	Host   string // where the process runs
-	PIDs   []int  // the processes of the wrappers and daemons of the others, on that host
-}
+// Inside lists the ids of the holders whose runs have started the process of a claim, directly or through other processes. A claim of
+// the job of such a run would wait for itself, or leave the work to itself.
+type Inside []string
 
-// Has says whether a holder is that of such a run.
-func (i Inside) Has(h Holder) bool {
-	return i.Holder != "" && i.Holder == h.ID || i.Host != "" && i.Host == h.Host && slices.Contains(i.PIDs, h.PID)
-}
+// Has says whether a holder is one of those.
+func (i Inside) Has(h Holder) bool { return slices.Contains(i, h.ID) }
 
 // Trigger is what a run is for: a tick, a once-key, or neither.
 type Trigger struct {

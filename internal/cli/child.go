@@ -93,11 +93,11 @@ func shardVariables(g backends.Grant) []string {
 	return []string{shardVariable + "=" + strconv.Itoa(shard), shardsVariable + "=" + strconv.Itoa(g.Claim.Parts)}
 }
 
-// socketIn returns the path of the run's socket, which its variables tell, or "".
-func socketIn(vars []string) string {
+// valueIn returns the value of one of the run's variables, or "".
+func valueIn(vars []string, name string) string {
 	for _, entry := range vars {
-		if path, ok := strings.CutPrefix(entry, socketVariable+"="); ok {
-			return path
+		if value, ok := strings.CutPrefix(entry, name+"="); ok {
+			return value
 		}
 	}
 	return ""
@@ -128,7 +128,7 @@ func (t *tree) Start(env []string, hold, inherit []*os.File, d runner.Deadline) 
 		return err
 	}
 	c := t.command
-	c.Env, c.Socket = slices.Concat(c.Env, env), socketIn(env)
+	c.Env, c.Socket, c.Holder = slices.Concat(c.Env, env), valueIn(env, socketVariable), valueIn(env, holderVariable)
 	c.Hold, c.Inherit = hold, inherit
 	err = t.Guard.Start(c, d)
 	if !errors.Is(err, supervise.ErrGone) {

@@ -53,7 +53,7 @@ func newCrew(c *call, plan *runPlan, store backends.Backend) (*crew, error) {
 		commands: commands, plan: plan, host: thisHolder(), notify: newNotifier(c.settings.lookup, plan.ready),
 		leases: shards.Remember(store), going: map[chan os.Signal]bool{}, floors: map[string]int64{},
 	}
-	w.inside = insideOf(w.host.Host)
+	w.inside = inside()
 	w.runner.Driver = w.leases
 	w.wanted, w.giveUp = context.WithCancelCause(context.Background())
 	panics.Go(func() {

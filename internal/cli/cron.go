@@ -249,7 +249,7 @@ func newService(c *call, store backends.Backend, commands *launcher, jobs []*job
 	supervise.KeepImage()
 	host := thisHolder()
 	s.daemon = daemon.New(daemon.Config{
-		Store: store, Host: host, Inside: insideOf(host.Host), Launch: commands.launch,
+		Store: store, Host: host, Inside: inside(), Launch: commands.launch,
 		FindUnclaimed: func(r backends.Refusal) (backends.Unclaimed, bool) { return passedUnclaimed(r, time.Now()) },
 		Warn: func(j *jobfile.Job, name, text string) {
 			e := runner.Event{Name: name, Level: slog.LevelWarn, Text: text}

@@ -270,8 +270,8 @@ func (t *launched) Start(env []string, hold, inherit []*os.File, d runner.Deadli
 		return err
 	}
 	return t.Guard.Start(supervise.Command{
-		Path: at.path, Argv: t.job.Argv, Env: lastWins(slices.Concat(at.env, env)), Dir: at.dir, As: at.as, Socket: socketIn(env),
-		Hold: hold, Inherit: inherit, Grace: t.job.Timeline.Grace,
+		Path: at.path, Argv: t.job.Argv, Env: lastWins(slices.Concat(at.env, env)), Dir: at.dir, As: at.as,
+		Socket: valueIn(env, socketVariable), Holder: valueIn(env, holderVariable), Hold: hold, Inherit: inherit, Grace: t.job.Timeline.Grace,
 	}, d)
 }
 

@@ -136,7 +136,7 @@ func runRun(c *call) (ExitStatus, error) {
 	reporter := &reporter{console: c.console, notify: notify, job: plan.job, slots: plan.slots, trigger: plan.request.Trigger}
 	request := plan.request
 	request.Host = thisHolder()
-	request.Inside = insideOf(request.Host.Host)
+	request.Inside = inside()
 	request.Signals = reporter.filter(c.signals)
 	request.Tree = starts.next
 	checks := newSocket(c.console.warn)
@@ -429,15 +429,14 @@ func thisHolder() backends.Holder {
 	return h
 }
 
-// insideOf tells the runs that have started this process: the nearest one by its variable, the others, and all where sudo or su has
-// cleared the environment, by the processes above this one. The process of the nearest one may be a daemon that runs other jobs, too:
-// where the variable is there, it is left out.
-func insideOf(host string) backends.Inside {
-	in := backends.Inside{Holder: os.Getenv(holderVariable), Host: host, PIDs: supervise.Wrappers()}
-	if in.Holder != "" && len(in.PIDs) > 0 {
-		in.PIDs = in.PIDs[1:]
+// inside lists the holders whose runs have started this process: by the guardians above it, which sudo and su do not hide, and by the
+// variable, where another PID namespace does.
+func inside() backends.Inside {
+	ids := supervise.Holders()
+	if id := os.Getenv(holderVariable); id != "" {
+		ids = append(ids, id)
 	}
-	return in
+	return ids
 }
 
 // filter passes signals on to the runner. Where systemd watches over a standby, HUP is its word for "reload",

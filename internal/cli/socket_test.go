@@ -335,7 +335,7 @@ func TestSocketFindsADirectory(t *testing.T) {
 	vars := s.env(func(backends.Grant) []string { return nil })(grantOf(15 * time.Second))
 	if len(vars) != 1 || !strings.HasPrefix(vars[0], socketVariable+"=/tmp/leaderrun.") {
 		t.Errorf("variables: %q", vars)
-	} else if path := socketIn(vars); !strings.HasPrefix(path, "/tmp/") {
+	} else if path := valueIn(vars, socketVariable); !strings.HasPrefix(path, "/tmp/") {
 		t.Errorf("the guardian is told of %q", path)
 	}
 	s.close()
@@ -472,7 +472,7 @@ func TestSocketsThatNobodyHoldsAreRemoved(t *testing.T) {
 	if _, err := os.Lstat(filepath.Join(mixed, "something else")); err != nil {
 		t.Error(err)
 	}
-	if _, err := os.Lstat(socketIn(vars)); err != nil {
+	if _, err := os.Lstat(valueIn(vars, socketVariable)); err != nil {
 		t.Error("the socket of a run that lives was removed:", err)
 	}
 	s.close()

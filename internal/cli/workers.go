@@ -20,10 +20,15 @@ func (c *call) runWorkers(plan *runPlan, store backends.Backend) (ExitStatus, er
 	}
 	workers := shards.Workers{
 		Job: plan.job, Shards: plan.request.Trigger.Parts, Host: w.host, TTL: plan.timeline.TTL,
-		Store: w.leases, Run: w.run, Tell: w.tellWorkers,
+		Store: w.leases, Run: w.run, Tell: w.tellWorkers, Inside: w.inside,
 	}
 	results, err := workers.Keep(w.wanted)
 	end := w.endOfWorkers(results)
+	if refusal, refused := errors.AsType[*backends.Refusal](err); refused {
+		result := runner.Result{Ending: runner.Refused, Refusal: refusal}
+		end, err = endOf(result, plan.conflict), nil
+		(&reporter{console: c.console, job: plan.job}).tell(result, end)
+	}
 	if err != nil {
 		err = notDivided(plan.job, err)
 		end = ExitStatus{Code: errorCode(err)}

@@ -25,6 +25,7 @@ type Workers struct {
 	Host   backends.Holder // host, pid and user, for people
 	TTL    time.Duration
 	Store  *Memory // the runs use it, too
+	Inside backends.Inside
 	Run    Run
 	Tell   func(runner.Event) // gets the events of the workers as a whole, one at a time
 }
@@ -44,8 +45,11 @@ const shortestPause = time.Second
 
 // Keep takes this host's share of the shards, and runs them until ctx ends. Then it starts nothing any more, but it does not end
 // what runs: it waits for that. It returns the last result of each shard that ran here then, by number. It returns an error if this host
-// cannot take part, after it has ended its runs.
+// cannot take part, after it has ended its runs: a *backends.Refusal where it is inside one of them.
 func (w *Workers) Keep(ctx context.Context) ([]runner.Result, error) {
+	if refusal := w.nested(ctx); refusal != nil {
+		return nil, refusal
+	}
 	b := &balancer{
 		Workers: w, tasks: map[int]*task{},
 		positions: make(chan positionNews, 1), ended: make(chan endedWorker), found: make(chan discovery),
@@ -54,6 +58,28 @@ func (w *Workers) Keep(ctx context.Context) ([]runner.Result, error) {
 	b.life, b.endLife = context.WithCancel(context.Background())
 	defer b.endLife()
 	return b.keep(ctx)
+}
+
+// nested returns the refusal of a process that is inside a run of one of the shards: a member of its own, it would have that run ended or
+// wait for it. It asks until the store answers, or ctx ends.
+func (w *Workers) nested(ctx context.Context) (refusal *backends.Refusal) {
+	for again := len(w.Inside) > 0; again && ctx.Err() == nil; {
+		err := Together(w.Shards, func(k int) error {
+			s, err := w.Store.Inspect(ctx, slots.Name(w.Job, k))
+			switch holder := backends.HolderOf(&s.Record, s.Lease); {
+			case err == nil && w.Inside.Has(holder):
+				return &backends.Refusal{Verdict: backends.Nested, Holder: holder, Token: s.Record.Token}
+			case backends.IsAnswer(err):
+				return nil
+			}
+			return err
+		})
+		refusal, _ = errors.AsType[*backends.Refusal](err)
+		if again = err != nil && refusal == nil; again {
+			sleep(ctx, pause)
+		}
+	}
+	return refusal
 }
 
 // balancer is the state of Keep. One goroutine uses it.

@@ -140,7 +140,7 @@ func (g *Guard) Start(c Command, d lifeline.Deadline) error {
 	request := guardian.StartRequest{
 		Deadline: d, Grace: c.Grace,
 		Group: t.sharedGroup(), WatchStops: t != nil && t.foreground,
-		Path: c.Path, Dir: c.Dir, Socket: c.Socket, Argv: c.Argv, Env: c.Env, As: c.As, Inherit: len(c.Inherit),
+		Path: c.Path, Dir: c.Dir, Socket: c.Socket, Holder: c.Holder, Argv: c.Argv, Env: c.Env, As: c.As, Inherit: len(c.Inherit),
 	}
 	fds, err := duplicates(slices.Concat(c.Inherit, c.Hold))
 	if err != nil {

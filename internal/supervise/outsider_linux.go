@@ -30,28 +30,25 @@ func ArgumentsOf(pid int) []string {
 	return strings.Split(strings.TrimSuffix(string(text), "\x00"), "\x00")
 }
 
-// Wrappers returns the processes above this one that have a guardian between them and it, nearest first: the wrappers and daemons whose
-// runs have started it. Those that /proc does not show, as under hidepid or in another PID namespace, are left out.
-func Wrappers() (pids []int) {
-	name := ""
-	for pid := os.Getpid(); pid > 0; {
+// Holders returns the ids of the holders whose runs have started this process, directly or through others, nearest first: those that the
+// guardians above it show. What /proc does not show, as under hidepid or in another PID namespace, is left out.
+func Holders() (ids []string) {
+	for pid := "self"; ; {
 		// pid (name) state parent …, see proc_pid_stat(5). The name may hold anything.
-		text := string(tree.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)))
+		text := string(tree.ReadFile("/proc/" + pid + "/stat"))
 		from, to := strings.IndexByte(text, '('), strings.LastIndexByte(text, ')')
-		if from < 0 || to < 0 {
-			break
-		}
-		if name == guardian.Name {
-			pids = append(pids, pid)
-		}
-		name = text[from+1 : to]
 		fields := strings.Fields(text[to+1:])
-		if len(fields) < 2 {
-			break
+		if from < 0 || len(fields) < 2 {
+			return ids
 		}
-		pid, _ = strconv.Atoi(fields[1])
+		if text[from+1:to] == guardian.Name {
+			number, _ := strconv.Atoi(pid)
+			if args := ArgumentsOf(number); len(args) > 0 {
+				ids = append(ids, args[len(args)-1])
+			}
+		}
+		pid = fields[1]
 	}
-	return pids
 }
 
 // IsGuardian tells the guardian of a run by its name.

@@ -15,8 +15,8 @@ func (o *Outsider) Close() {}
 // ArgumentsOf returns nil: this system does not show them.
 func ArgumentsOf(int) []string { return nil }
 
-// Wrappers returns nil: this system does not show them.
-func Wrappers() []int { return nil }
+// Holders returns nil: this system does not show them.
+func Holders() []string { return nil }
 
 // IsGuardian returns false: this system does not show it.
 func IsGuardian(int) bool { return false }

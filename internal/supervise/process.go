@@ -67,6 +67,9 @@ type Command struct {
 	// removes it, and the directory with the last one, if the wrapper did not live to do so. "": there is none.
 	Socket string
 
+	// Holder is the id of the run's holder, which the guardian shows to Holders; "": none.
+	Holder string
+
 	// Grace is the time between SIGTERM and SIGKILL when the wrapper dies; leftovers of a command that
 	// has ended get that, but at most a second.
 	Grace time.Duration

@@ -88,8 +88,10 @@ var mutants = slices.Concat(hostMutants, accountMutants, fenceMutants, answerMut
 	{"the token that a refusal shows is no floor", "runner/candidate.go", "m.claim.Floor = max(m.claim.Floor, r.Token)\n", "_ = r\n", runnerTests},
 
 	{"a run inside a run of its own job is in good hands", "backends/decide.go", "c.Inside.Has(holder) {", "false {", nestedTests},
-	{"a run inside a run of its own job is known by its variable alone", "internal/cli/run.go", "PIDs: supervise.Wrappers()}", "PIDs: nil}", nestedTests},
-	{"another job of the daemon that a run is inside is taken for its own", "internal/cli/run.go", "in.PIDs = in.PIDs[1:]", "in.PIDs = in.PIDs[:]", nestedTests},
+	{"a run inside a run of its own job is known by its variable alone", "internal/supervise/guardian/handle.go", "\tshowHolder(r.Holder)\n", "", nestedTests},
+	{"a run inside a run of its own job is known by the processes above alone", "internal/cli/run.go", "ids = append(ids, id)\n", "_ = id\n", nestedTests},
+	{"only the nearest of the runs that a run is inside counts", "internal/supervise/outsider_linux.go", "ids = append(ids, args[len(args)-1])\n", "return []string{args[len(args)-1]}\n", nestedTests},
+	{"workers inside a worker of their own job join it", "internal/shards/balance.go", "refusal := w.nested(ctx); refusal != nil {", "false {\n\t\trefusal := w.nested(ctx)", nestedTests},
 	{"the slots of a run's own job are others' affair", "internal/slots/driver.go", "if inside.Has(r.Holder) {", "if false {", nestedTests},
 	{"the shards of a run's own tick are others' affair", "internal/shards/look.go", "err == nil && w.Inside.Has(holder)", "false", nestedTests},
 

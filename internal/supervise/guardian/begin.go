@@ -30,7 +30,7 @@ func Begin(path string, inherited []int, standard [3]uintptr, detached bool) (Be
 	copy(files, standard[:])
 	files[control] = uintptr(its)
 	b := Begun{Channel: ours, Terminalless: detached || !ControllingTerminal(), Inherited: inherited}
-	b.PID, err = syscall.ForkExec(path, []string{Name, strconv.Itoa(control)}, &syscall.ProcAttr{
+	b.PID, err = syscall.ForkExec(path, []string{Name, strconv.Itoa(control), nobody}, &syscall.ProcAttr{
 		Env:   []string{},
 		Files: files,
 		// Away from signals to our group; out of our session too, where that has no terminal to keep.

@@ -2,9 +2,11 @@
 // run, with an absolute deadline. It ends the run when nobody extends the deadline, whatever has
 // happened to the wrapper. It never talks to the network.
 //
-// It is the same executable, started as `lr-guard FD`, and runs from init: Go initialises packages in
+// It is the same executable, started as `lr-guard FD HOLDER`, and runs from init: Go initialises packages in
 // the order of their import paths as soon as what they import is ready, so a leaf package that imports
 // next to nothing runs before the clients of the backends cost anything. A test pins the imports.
+// HOLDER is nobody at first, and the holder of the run from the start of the command on: whatever the command starts can see in /proc
+// which runs it is inside, also where sudo or su has cleared the environment.
 // Outside of that process this package is only the control channel's two ends and their messages.
 //
 // Promise: from the moment its clock shows Deadline.Kill, everything the command started and that the
@@ -48,6 +50,9 @@ import (
 // `pkill -f COMMAND` leave it alone.
 const Name = "lr-guard"
 
+// nobody is the guardian's last argument as long as no command was started. It has the length of a holder's id.
+const nobody = "--------------------------------"
+
 // Exit codes of the guardian. Nobody acts on them; they show in a trace.
 const (
 	exitDone   = 0
@@ -69,7 +74,7 @@ func init() {
 // that name to the program, so the descriptor must also be what a wrapper passes.
 func controlDescriptor(args []string) (int, bool) {
 	const minimum, maximum = 3, 1 << 20
-	if len(args) != 2 || args[0] != Name || len(os.Environ()) != 0 {
+	if len(args) != 3 || args[0] != Name || len(os.Environ()) != 0 {
 		return 0, false
 	}
 	fd := 0

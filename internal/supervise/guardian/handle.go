@@ -72,6 +72,7 @@ func (g *guardian) start(m Message, fds []int) {
 		g.answer(0, syscall.EINVAL, false)
 		return
 	}
+	showHolder(r.Holder)
 	pid, errno, late := g.fork(r, fds[:r.Inherit])
 	if pid == 0 {
 		closeAll(fds)

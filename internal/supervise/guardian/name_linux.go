@@ -1,6 +1,7 @@
 package guardian
 
 import (
+	"os"
 	"syscall"
 	"unsafe"
 
@@ -12,6 +13,13 @@ import (
 func setName(name string) {
 	text := append([]byte(name), 0)
 	_, _, _ = syscall.RawSyscall(syscall.SYS_PRCTL, syscall.PR_SET_NAME, uintptr(unsafe.Pointer(&text[0])), 0)
+}
+
+// showHolder writes the holder's id over the last argument, where /proc/PID/cmdline shows it to every user: os.Args lies where the kernel
+// has put the arguments (proc_pid_cmdline(5)).
+func showHolder(id string) {
+	shown := os.Args[len(os.Args)-1]
+	copy(unsafe.Slice(unsafe.StringData(shown), len(shown)), id)
 }
 
 // Inherited returns the descriptors above stderr that an exec would hand on: those that were there when

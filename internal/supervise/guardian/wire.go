@@ -131,6 +131,7 @@ type StartRequest struct {
 	WatchStops bool // report when a signal stops the command
 	Path, Dir  string
 	Socket     string // to be removed after the wrapper's death, and its directory
+	Holder     string // the holder of the run, to be shown; "": as before
 	Argv, Env  []string
 	As         *Credential // nil: who the guardian is
 	Inherit    int         // how many of the descriptors that come along, the first ones, the command gets
@@ -176,7 +177,7 @@ func credentialOf(text string) (*Credential, error) {
 // Message returns the request as a message.
 func (r StartRequest) Message() Message {
 	d := r.Deadline
-	strings := append([]string{r.Path, r.Dir, r.Socket, r.As.text()}, r.Argv...)
+	strings := append([]string{r.Path, r.Dir, r.Socket, r.As.text(), r.Holder}, r.Argv...)
 	return Message{
 		Kind: Start,
 		Numbers: []int64{
@@ -188,7 +189,7 @@ func (r StartRequest) Message() Message {
 }
 
 func (m Message) startRequest() (StartRequest, error) {
-	const fixed = 4
+	const fixed = 5
 	argc := int(m.Number(6))
 	if len(m.Strings) < fixed || argc < 1 || argc > len(m.Strings)-fixed {
 		return StartRequest{}, errFrame
@@ -201,7 +202,7 @@ func (m Message) startRequest() (StartRequest, error) {
 	return StartRequest{
 		Deadline: m.deadline(0), Grace: time.Duration(m.Number(3)),
 		Group: int(m.Number(4)), WatchStops: m.Number(5) != 0,
-		Path: m.Strings[0], Dir: m.Strings[1], Socket: m.Strings[2], Argv: rest[:argc], Env: rest[argc:],
+		Path: m.Strings[0], Dir: m.Strings[1], Socket: m.Strings[2], Holder: m.Strings[4], Argv: rest[:argc], Env: rest[argc:],
 		As: as, Inherit: int(m.Number(7)),
 	}, nil
 }

@@ -34,7 +34,7 @@ func TestOrderSurvivesTheChannel(t *testing.T) {
 	a, b := connected(t)
 	want := StartRequest{
 		Deadline: lifeline.Deadline{Term: 1, Kill: -2, End: 1<<63 - 1}, Grace: time.Second, Group: 7, WatchStops: true,
-		Path: "/bin/\xff", Dir: "", Socket: "/run/s", Argv: []string{"", "a\nb", strings.Repeat("x", 3<<20)}, Env: []string{"A=", "=", "\x01"},
+		Path: "/bin/\xff", Dir: "", Socket: "/run/s", Holder: "f00", Argv: []string{"", "a\nb", strings.Repeat("x", 3<<20)}, Env: []string{"A=", "=", "\x01"},
 		As: &Credential{UID: 1<<32 - 2, GID: 33, Groups: []uint32{4, 33}}, Inherit: 1,
 	}
 	sent := make(chan error)

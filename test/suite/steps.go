@@ -212,17 +212,20 @@ func (s Steps) EveryStep(d backends.Backend, c backends.Claim) map[string]error 
 	s.Helper()
 	g := backends.Grant{Claim: c, Token: 1, TTL: c.TTL}
 	errs := map[string]error{}
-	for step, ask := range map[string]func(ctx context.Context) error{
-		"Acquire": func(ctx context.Context) error { _, err := d.Acquire(ctx, c); return err },
-		"Renew":   func(ctx context.Context) error { _, err := d.Renew(ctx, g); return err },
-		"Finish":  func(ctx context.Context) error { return d.Finish(ctx, g, backends.Outcome{State: backends.Done}) },
-		"Abandon": func(ctx context.Context) error { return d.Abandon(ctx, c) },
-		"Order":   func(ctx context.Context) error { return d.Order(ctx, NewOrder(backends.Stop, g)) },
-		"Inspect": func(ctx context.Context) error { _, err := d.Inspect(ctx, c.Job); return err },
-		"Jobs":    func(ctx context.Context) error { _, err := d.Jobs(ctx); return err },
+	for _, step := range []struct {
+		name string
+		ask  func(ctx context.Context) error
+	}{ // in this order: a claim that was abandoned is refused
+		{"Acquire", func(ctx context.Context) error { _, err := d.Acquire(ctx, c); return err }},
+		{"Renew", func(ctx context.Context) error { _, err := d.Renew(ctx, g); return err }},
+		{"Finish", func(ctx context.Context) error { return d.Finish(ctx, g, backends.Outcome{State: backends.Done}) }},
+		{"Abandon", func(ctx context.Context) error { return d.Abandon(ctx, c) }},
+		{"Order", func(ctx context.Context) error { return d.Order(ctx, NewOrder(backends.Stop, g)) }},
+		{"Inspect", func(ctx context.Context) error { _, err := d.Inspect(ctx, c.Job); return err }},
+		{"Jobs", func(ctx context.Context) error { _, err := d.Jobs(ctx); return err }},
 	} {
 		ctx, cancel := context.WithTimeout(s.Context(), Patience)
-		errs[step] = ask(ctx)
+		errs[step.name] = step.ask(ctx)
 		cancel()
 	}
 	return errs

@@ -91,7 +91,10 @@ func onStores(t *testing.T, stores []store, test func(t *testing.T, b *bed)) {
 	}
 }
 
-// answer is what a leaderrun that has ended leaves behind.
+// ofYoungServer is what the first runs on a server say that has just started.
+var ofYoungServer = regexp.MustCompile(`(?m)^leaderrun: waiting \S+: the backend may have forgotten who runs the job: .*\n`)
+
+// answer is what a leaderrun that has ended leaves behind, but that the server is young.
 type answer struct {
 	code           int
 	stdout, stderr string
@@ -110,7 +113,7 @@ func leaderrun(words ...string) answer {
 			code = exit.ExitCode()
 		}
 	}
-	return answer{code, stdout.String(), stderr.String()}
+	return answer{code, stdout.String(), ofYoungServer.ReplaceAllString(stderr.String(), "")}
 }
 
 // run is a host's run of the bed's job to its end, with another command than the witness.
@@ -131,13 +134,10 @@ func (a answer) String() string {
 	return fmt.Sprintf("code %d, stdout %q, stderr %q", a.code, a.stdout, a.stderr)
 }
 
-// ofYoungServer is what the first runs on a server say that has just started.
-var ofYoungServer = regexp.MustCompile(`(?m)^leaderrun: waiting \S+: the backend may have forgotten who runs the job: .*\n`)
-
-// is fails the test unless the code is as it should be, and nothing was said, but that the server is young.
+// is fails the test unless the code is as it should be, and nothing was said.
 func (a answer) is(t *testing.T, who string, code int) {
 	t.Helper()
-	if a.code != code || ofYoungServer.ReplaceAllString(a.stderr, "") != "" {
+	if a.code != code || a.stderr != "" {
 		t.Errorf("%s: %v, want code %d and nothing said", who, a, code)
 	}
 }

@@ -13,7 +13,8 @@ import (
 )
 
 // host is a Debian without leaderrun: the files of this machine below a layer of its own, in which everything that is written
-// stays. It has its own processes' names, mounts and /run, and no crontabs. Nothing of it is left when the test ends.
+// stays. It has its own processes' names, mounts and /run, no crontabs, and no records of what leaderrun has run on this machine.
+// Nothing of it is left when the test ends.
 type host struct {
 	t   *testing.T
 	pid string // of who keeps its namespaces
@@ -31,7 +32,7 @@ mount --rbind /proc proc
 mount --rbind /dev dev
 mount -t tmpfs none run
 mount -t tmpfs -o mode=1777 none tmp
-rm -rf etc/dpkg/dpkg.cfg.d etc/cron.d/* etc/cron.hourly/* etc/crontab var/spool/cron/crontabs/* etc/leaderrun etc/leaderrun.yaml
+rm -rf etc/dpkg/dpkg.cfg.d etc/cron.d/* etc/cron.hourly/* etc/crontab var/spool/cron/crontabs/* etc/leaderrun etc/leaderrun.yaml var/lib/leaderrun*
 printf '#!/bin/sh\ncat >>/var/tmp/mails\n' >usr/sbin/sendmail
 chmod 755 usr/sbin/sendmail
 touch "$1/ready"

@@ -21,7 +21,6 @@ func TestDeb(t *testing.T) {
 		sed -i s/leaderrun-jobs/leaderrun/ older/usr/lib/sysusers.d/leaderrun.conf older/usr/lib/tmpfiles.d/leaderrun.conf
 		dpkg-deb -Znone -b older older.deb
 		install older/usr/bin/leaderrun /usr/local/bin/leaderrun
-		rm -rf /var/lib/leaderrun*
 		useradd --create-home ann`)
 	first := firstCommand(t)
 	runs := func(when, tick string) {

@@ -36,6 +36,9 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "6"); err != nil {
 		panic(err)
 	}
+	for _, limit := range []*time.Duration{&jobsPatience, &patienceToRead, &patienceToWrite, &patienceToMake} { // the machine may stand still
+		*limit = patience
+	}
 	testscript.Main(reached{m}, map[string]func(){
 		"leaderrun": program,
 		"faulty":    faulty,
@@ -57,7 +60,6 @@ func (m reached) Run() int {
 }
 
 func program() {
-	jobsPatience = patience
 	end := Main(os.Args, os.Stdin, os.Stdout, os.Stderr)
 	if end.Signal != 0 {
 		supervise.Reraise(end.Signal)

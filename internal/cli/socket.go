@@ -22,11 +22,15 @@ import (
 )
 
 const (
-	checkPath       = "/check"
-	socketPrefix    = "answers-in-" // and a duration: whoever asks knows for how long, also when nobody answers
-	maxAskers       = 16            // at a time; more wait in the kernel's queue
-	maxQuestion     = 8 << 10       // bytes of a request's header, or of an answer
-	patienceToRead  = time.Second   // with a slow asker
+	checkPath    = "/check"
+	socketPrefix = "answers-in-" // and a duration: whoever asks knows for how long, also when nobody answers
+	maxAskers    = 16            // at a time; more wait in the kernel's queue
+	maxQuestion  = 8 << 10       // bytes of a request's header, or of an answer
+)
+
+// Tests have more patience where nobody is slow on purpose.
+var (
+	patienceToRead  = time.Second // with a slow asker
 	patienceToWrite = time.Second
 	patienceToMake  = time.Second // at least, with a file system
 )

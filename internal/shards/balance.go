@@ -206,8 +206,8 @@ func (b *balancer) stands(n positionNews) {
 			Name: EventNoMember, Level: slog.LevelWarn, Job: b.Job,
 			Text: "this host has lost its place among those that share the shards: until it has one again, it takes no others",
 		})
-	case n.member && n.ready && (!was || !before.ready || before.members != n.members):
-		share := Share(b.Shards, n.members, n.place)
+	case n.member && n.ready && (!was || !before.ready || before.members != n.members || !slices.Equal(before.damaged, n.damaged)):
+		share := n.share(b.Shards, n.members)
 		b.tell(runner.Event{
 			Name: EventMember, Level: slog.LevelInfo, Job: b.Job,
 			Text:   fmt.Sprintf("%d of %d shards are for this host, one of %d", share, b.Shards, n.members),

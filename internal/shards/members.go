@@ -136,7 +136,7 @@ func (m *members) join(ctx context.Context) error {
 	return nil
 }
 
-// warnOf tells of a place whose record cannot be read, once: it counts as taken, and nobody has its share of the shards.
+// warnOf tells of a place whose record cannot be read, once: it counts as taken.
 func (m *members) warnOf(i int, damage error) {
 	if damage != nil {
 		name := slots.Name(m.job, i)
@@ -311,6 +311,15 @@ func (m *members) look(ctx context.Context, first bool) error {
 	}
 	n := m.reached
 	m.seen = nil
+	if len(below) == own {
+		m.now.damaged = nil
+		for i, p := range below {
+			if p.damage != nil {
+				m.now.damaged = append(m.now.damaged, i)
+				m.warnOf(i, p.damage)
+			}
+		}
+	}
 	moved := m.moveDown(ctx, n, below)
 	for i, p := range below {
 		if p.dead && i != m.now.place && m.store.Limits().BySilence {

@@ -13,18 +13,32 @@ type position struct {
 	members int  // how many there are: the last taken place, and all below
 	settled int  // the fewest that there were for a while; 0: it has not been a member for so long
 	ready   bool // it has been a member for long enough to know those that came together with it
+
+	damaged []int // those of the places below its own whose records cannot be read
+}
+
+// share is how many of n shards this host has where there are so many members. The last member looks at all places below its own: it has
+// the shares of those that cannot be read as well, which would be nobody's.
+func (s position) share(n, members int) int {
+	share := Share(n, members, s.place)
+	if members == s.place+1 {
+		for _, place := range s.damaged {
+			share += Share(n, members, place)
+		}
+	}
+	return share
 }
 
 // next says what a host does that has so many runs, beside some that it is ending: start so many more, or end one. A host that has
 // come makes nobody end a run before it has stayed for a while. Runs are ended one at a time.
 func (s position) next(n, runs, ending int) (start int, end bool) {
-	if s.settled > 0 && runs > Share(n, max(s.settled, s.place+1), s.place) {
+	if s.settled > 0 && runs > s.share(n, max(s.settled, s.place+1)) {
 		return 0, ending == 0
 	}
 	if !s.ready {
 		return 0, false
 	}
-	return max(Share(n, s.members, s.place)-runs-ending, 0), false
+	return max(s.share(n, s.members)-runs-ending, 0), false
 }
 
 // gapsFor returns those of the free places below a member's own that it may move to, the first one if it can. The last member moves to

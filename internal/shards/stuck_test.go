@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"strings"
 	"sync"
 	"testing"
@@ -168,18 +169,20 @@ func TestARecordThatCannotBeRead(t *testing.T) {
 	})
 }
 
+// breaks makes the record of one place unreadable for a host, and that of no other one.
+func (h *node) breaks(place int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.broken = slots.Name(Members("job"), place)
+}
+
 // A place whose record cannot be read counts as taken: the members go on as they are, and a newcomer takes the next place. Whose own
 // place it is takes another one.
 func TestAPlaceThatCannotBeRead(t *testing.T) {
 	inFleet(t, 4, func(t *testing.T, f *fleet) {
 		a := f.join("a")
 		f.settle(3 * ttl)
-		breakPlace := func(h *node, place int) {
-			h.mu.Lock()
-			defer h.mu.Unlock()
-			h.broken = slots.Name(Members("job"), place)
-		}
-		breakPlace(a, 1)
+		a.breaks(1)
 		time.Sleep(6 * ttl)
 		if n := f.counts()["a"]; n != 4 {
 			t.Errorf("%d of its 4 shards run", n)
@@ -190,12 +193,12 @@ func TestAPlaceThatCannotBeRead(t *testing.T) {
 			t.Errorf("a newcomer: %v", n)
 		}
 		b.terminate()
-		breakPlace(a, 0)
+		a.breaks(0)
 		time.Sleep(6 * ttl)
-		if n := f.counts()["a"]; n != 2 {
+		if n := f.counts()["a"]; n != 4 {
 			t.Errorf("behind a place that it cannot read: %d of 4 shards run", n)
 		}
-		breakPlace(a, 99)
+		a.breaks(nowhere)
 		time.Sleep(6 * ttl)
 		if n := f.counts()["a"]; n != 4 {
 			t.Errorf("the place is mended: %d of 4 shards run", n)
@@ -208,6 +211,31 @@ func TestAPlaceThatCannotBeRead(t *testing.T) {
 		}
 		if told != 2 {
 			t.Errorf("it was told %d times", told)
+		}
+	})
+}
+
+// The share of a place whose record cannot be read is run by the last member, whoever that is, until the record is mended.
+func TestTheShareOfAPlaceThatCannotBeRead(t *testing.T) {
+	inFleet(t, 12, func(t *testing.T, f *fleet) {
+		broken := func(h *node) { h.broken = slots.Name(Members("job"), 1) }
+		f.join("a", broken)
+		time.Sleep(ttl)
+		for _, step := range []struct {
+			do   func()
+			want map[string]int
+		}{
+			{func() { f.join("b", broken) }, map[string]int{"a": 4, "b": 8}},
+			{func() { f.join("c", broken) }, map[string]int{"a": 3, "b": 3, "c": 6}},
+			{func() { d := f.join("d", broken); time.Sleep(ttl); d.die() }, map[string]int{"a": 3, "b": 3, "c": 6}},
+			{func() { f.nodes["c"].terminate() }, map[string]int{"a": 4, "b": 8}},
+			{func() { f.nodes["a"].breaks(nowhere); f.nodes["b"].breaks(nowhere) }, map[string]int{"a": 6, "b": 6}},
+		} {
+			step.do()
+			time.Sleep(8 * ttl)
+			if got := f.counts(); !maps.Equal(got, step.want) {
+				t.Errorf("%v, want %v", got, step.want)
+			}
 		}
 	})
 }

@@ -44,5 +44,6 @@ var balanceMutants = []mutant{
 	{"workers: a worker that ends is run again at once", "internal/shards/balance.go", "k.pause = max(k.pause, shortestPause)", "_ = shortestPause", fleetTests},
 	{"workers: another number of shards is not noticed", "internal/shards/members.go", "p.shards != m.shards {", "p.shards < 0 {", fleetTests},
 	{"workers: forget leaves the places of hosts that are gone", "internal/cli/forget.go", "for _, name := range places {", "for _, name := range places[:0] {", []string{"./internal/cli", "-run", "TestScripts/^workers$"}},
+	{"workers: the share of a place that cannot be read is nobody's", "internal/shards/rule.go", "if members == s.place+1 {", "if false {", []string{"./internal/shards", "-run", "CannotBeRead"}},
 	{"workers: silence counts from an earlier sign of life", "internal/shards/memory.go", "m.seen[job].LastSeen != seen {", "m.seen[job].Token != seen.Token {", memoryTests},
 }

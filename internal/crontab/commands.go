@@ -9,31 +9,48 @@ import (
 // mostTexts bounds the texts of one line: a hostile one may hold thousands.
 const mostTexts = 100
 
-// Text is a script and the shell that is to run it.
-type Text struct{ Shell, Script string }
+// Script is a text for a shell, taken apart once for all rules. It is read only.
+type Script struct {
+	Shell, Text string
+	Tokens      []Token
+	Ended       bool // no quote and no substitution is left open
 
-// Texts returns a script and the texts in it that another shell is to run, as in `su app -c '…'` and `flock F bash -lc '…'`, also those
-// within these. What must not stand in a line must not stand in one of them, either. shell is that of the script; where a text names
-// none, it is that of what the text stands in.
-func Texts(shell, script string) []Text {
-	all := []Text{{shell, script}}
-	for i := 0; i < len(all); i++ {
-		tokens, _ := Tokens(all[i].Script)
-		for _, words := range simple(tokens) {
-			shell := all[i].Shell
-			for _, t := range words {
-				if slices.Contains(shells, path.Base(t.Text)) {
-					shell = t.Text
-				}
-			}
-			for _, text := range forShell(words) {
-				if len(all) < mostTexts && len(text) < len(all[i].Script) {
-					all = append(all, Text{shell, text})
+	// Texts are the script and the texts in it that another shell is to run, as in `su app -c '…'` and `flock F bash -lc '…'`, also those
+	// within these. What must not stand in a line must not stand in one of them, either. Where nothing names the shell of a text, it is that
+	// of what the text stands in.
+	Texts []*Script
+
+	// Commands are the simple commands of all Texts, each from its program on. Where that starts another one, as nice and sudo do, the
+	// words from that on are a command of their own behind it.
+	Commands [][]Token
+
+	simple [][]Token // what stands between the operators
+}
+
+// Read takes a script apart. The shell is the one that reads it.
+func Read(shell, script string) *Script {
+	s := split(shell, script)
+	s.Texts = []*Script{s}
+	for i := 0; i < len(s.Texts); i++ {
+		outer := s.Texts[i]
+		for _, words := range outer.simple {
+			s.Commands = append(s.Commands, chain(words)...)
+			for _, text := range forShell(words, outer.Shell) {
+				if len(s.Texts) < mostTexts && len(text.Text) < len(outer.Text) {
+					s.Texts = append(s.Texts, text)
 				}
 			}
 		}
 	}
-	return all
+	return s
+}
+
+// split is Read without what stands within texts.
+func split(shell, script string) *Script {
+	s := &Script{Shell: shell, Text: script}
+	s.Tokens, s.Ended = Tokens(script)
+	s.simple = simple(s.Tokens)
+	return s
 }
 
 // callShell are programs, beside shells, that give a text to one: with -c, or as their last words. They are read only.
@@ -42,35 +59,26 @@ var (
 	withText = strings.Fields("eval consul watch screen tmux")
 )
 
-// forShell returns the texts in a simple command that a shell is to run.
-func forShell(words []Token) (texts []string) {
+// forShell returns the texts in a simple command that a shell is to run: one of its words names that, or else it is the given one.
+func forShell(words []Token, shell string) (texts []*Script) {
 	var behind, takesText bool // the name of a program that gives a text to a shell: with -c, or without
 	for i, t := range words {
-		name := path.Base(t.Text)
-		option := behind && i > 0 && (strings.HasPrefix(words[i-1].Text, "-") && strings.HasSuffix(words[i-1].Text, "c") || words[i-1].Text == "--command")
+		option := behind && (strings.HasPrefix(words[i-1].Text, "-") && strings.HasSuffix(words[i-1].Text, "c") || words[i-1].Text == "--command")
 		glued, isGlued := strings.CutPrefix(strings.TrimPrefix(t.Text, "--command="), "-c")
 		switch {
 		case option, takesText && t.Quoted:
-			texts = append(texts, t.Text)
+			texts = append(texts, split(shell, t.Text))
 		case behind && t.Quoted && (isGlued || strings.HasPrefix(t.Text, "--command=")):
-			texts = append(texts, glued)
+			texts = append(texts, split(shell, glued))
 		}
+		name := path.Base(t.Text)
 		behind = behind || slices.Contains(withC, name)
 		takesText = takesText || slices.Contains(withText, name)
-	}
-	return texts
-}
-
-// Commands returns the simple commands of a script and of its Texts, each from its program on. Where that starts another one, as nice
-// and sudo do, the words from that on are a command of their own behind it.
-func Commands(script string) (all [][]Token) {
-	for _, text := range Texts("", script) {
-		tokens, _ := Tokens(text.Script)
-		for _, words := range simple(tokens) {
-			all = append(all, chain(words)...)
+		if slices.Contains(shells, name) {
+			shell = t.Text
 		}
 	}
-	return all
+	return texts
 }
 
 // laterStarters start another program, too. The names of the daemon's jobs do not look behind them: a name stays the same in all versions.
@@ -85,19 +93,18 @@ var laterStarters = map[string]starter{
 func chain(words []Token) (all [][]Token) {
 	for len(words) > 0 && !strings.HasPrefix(words[0].Text, "-") {
 		program := path.Base(words[0].Text)
+		if isAssignment(words[0].Text) || slices.Contains(keywords, program) {
+			words = words[1:]
+			continue
+		}
 		options, starts := starterOf(words)
 		if !starts {
 			options, starts = laterStarters[program]
 		}
-		switch {
-		case isAssignment(words[0].Text), slices.Contains(keywords, program):
-			words = words[1:]
-			continue
-		case slices.Contains(shells, program):
+		if slices.Contains(shells, program) {
 			options, starts = starter{values: "o O"}, true
 		}
-		all = append(all, words)
-		if !starts {
+		if all = append(all, words); !starts {
 			break
 		}
 		words = options.skip(words[1:])
@@ -166,15 +173,15 @@ var dockerDetaches = struct{ options, valued, verbs string }{
 	"container compose exec run up",
 }
 
-// LeavesBehind says which part of a script for a shell goes on when the script is over: it would not outlive a run, or would go on
+// LeavesBehind says which part of a script goes on when the script is over: it would not outlive a run, or would go on
 // without its lease; "": none does.
-func LeavesBehind(shell, script string) string {
-	for _, text := range Texts(shell, script) {
-		if part := inBackground(text); part != "" {
+func (s *Script) LeavesBehind() string {
+	for _, text := range s.Texts {
+		if part := text.inBackground(); part != "" {
 			return part
 		}
 	}
-	for _, words := range Commands(script) {
+	for _, words := range s.Commands {
 		name := path.Base(words[0].Text)
 		how, known := detaching[name]
 		if !known || strings.Contains(words[0].Text, "/") && !strings.HasPrefix(words[0].Text, "/usr/") && !strings.HasPrefix(words[0].Text, "/bin/") {
@@ -191,7 +198,7 @@ func LeavesBehind(shell, script string) string {
 				}
 			}
 			if rest = rest[n:]; len(rest) == 0 || !slices.Contains(strings.Fields(how.verbs), rest[0].Text) {
-				if name == "ssh" && len(rest) > 1 && LeavesBehind(shell, rest[1].Text) != "" {
+				if name == "ssh" && len(rest) > 1 && Read(s.Shell, rest[1].Text).LeavesBehind() != "" {
 					return name
 				}
 				break
@@ -204,15 +211,14 @@ func LeavesBehind(shell, script string) string {
 
 // inBackground is by what a shell puts something into the background for which it does not wait; "": by nothing. A word of another
 // command is no wait, and neither is that of a subshell, which has other children.
-func inBackground(text Text) (part string) {
-	tokens, _ := Tokens(text.Script)
-	for i, t := range tokens {
+func (s *Script) inBackground() (part string) {
+	for i, t := range s.Tokens {
 		switch {
 		case t.Operator && t.Text == "&":
 			part = t.Text
-		case t.Operator && strings.HasPrefix(t.Text, "&>") && !slices.Contains([]string{"bash", "zsh"}, path.Base(text.Shell)):
+		case t.Operator && strings.HasPrefix(t.Text, "&>") && !slices.Contains([]string{"bash", "zsh"}, path.Base(s.Shell)):
 			part = t.Text + " (to sh an & and a >)"
-		case t.Text == "wait" && part != "" && tokens[i-1].Operator && slices.Contains([]string{"&", "&&", "||", ";", "\n"}, tokens[i-1].Text):
+		case t.Text == "wait" && part != "" && s.Tokens[i-1].Operator && slices.Contains([]string{"&", "&&", "||", ";", "\n"}, s.Tokens[i-1].Text):
 			part = ""
 		}
 	}

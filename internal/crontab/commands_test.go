@@ -30,7 +30,7 @@ func TestCommands(t *testing.T) {
 		`sh -c "` + strings.Repeat(`sh -c '`, 50) + `a` + `"`: "sh sh -c 'sh -c 'sh -c 'sh -c",
 	} {
 		var got []string
-		for _, words := range Commands(script) {
+		for _, words := range Read("", script).Commands {
 			got = append(got, path.Base(words[0].Text))
 		}
 		if text := strings.Join(got, " "); text != want && !strings.HasPrefix(text, want+" '") {
@@ -88,7 +88,7 @@ func TestLeavesBehind(t *testing.T) {
 		`systemd-run --user a`:                   "systemd-run",
 		`bash -c 'screen -dm a'`:                 "screen -d",
 	} {
-		if got := LeavesBehind("/bin/sh", script); got != want {
+		if got := Read("/bin/sh", script).LeavesBehind(); got != want {
 			t.Errorf("%s: got %q, want %q", script, got, want)
 		}
 	}
@@ -121,7 +121,7 @@ func TestHostWork(t *testing.T) {
 		`php /var/www/cron.php >/dev/null 2>&1`:                               "",
 		`a --config /etc/sbin/x`:                                              "",
 	} {
-		if got := HostWork(script); got != want {
+		if got := Read("", script).HostWork(); got != want {
 			t.Errorf("%s: got %q, want %q", script, got, want)
 		}
 	}

@@ -1,6 +1,7 @@
 package crontab
 
 import (
+	"cmp"
 	"path"
 	"slices"
 	"strings"
@@ -11,19 +12,19 @@ var guards = strings.Fields("caffeinate chronic chrt consul cronic cronlock etcd
 
 // Essence is what a script does, whatever guards it and takes its output, with leaderrun and without it. Scripts of one essence are
 // one job.
-func Essence(script string) string { return essence(script, 0) }
+func (s *Script) Essence() string { return s.essence(0) }
 
-func essence(script string, depth int) string {
-	tokens, _ := Tokens(script)
+func (s *Script) essence(depth int) string {
 	var all []string
-	for _, words := range simple(tokens) {
+	for _, words := range s.simple {
 		words = unguarded(words)
-		texts := forShell(words)
+		texts := forShell(words, "")
 		var parts []string
 		for i, t := range words {
+			isText := slices.ContainsFunc(texts, func(s *Script) bool { return s.Text == t.Text })
 			switch {
-			case depth < deepest && (slices.Contains(texts, t.Text) || len(words) == 1 && t.Quoted && strings.ContainsAny(t.Text, blanks)):
-				parts = append(parts, essence(t.Text, depth+1))
+			case depth < deepest && (isText || len(words) == 1 && t.Quoted && strings.ContainsAny(t.Text, blanks)):
+				parts = append(parts, split("", t.Text).essence(depth+1))
 			case len(texts) == 0, !slices.Contains(shells, path.Base(words[0].Text)):
 				parts = append(parts, t.Text)
 			case !strings.HasPrefix(t.Text, "-") && i > 0: // what the text of a shell gets
@@ -60,16 +61,18 @@ func unguarded(words []Token) []Token {
 	return nil
 }
 
-// Locks are the locks that a script takes, each by the last part of its name: two paths may lead to one file.
-func Locks(script string) (names []string) {
-	for _, words := range Commands(script) {
-		program := path.Base(words[0].Text)
+// Locks are the locks that a script takes, each by the last part of its name: two paths may lead to one file. program is the first one
+// that keeps two of them apart, with the word that makes it so; "": there is none.
+func (s *Script) Locks() (program string, names []string) {
+	for _, words := range s.Commands {
+		name := path.Base(words[0].Text)
 		options, starts := starterOf(words)
-		if !starts || !slices.Contains(lockers, program) {
+		if !starts || !slices.Contains(lockers, name) {
 			continue
 		}
+		program = cmp.Or(program, strings.TrimSpace(name+" "+options.verb))
 		for i, t := range words {
-			if _, value, found := strings.Cut(t.Text, "="); found && strings.HasPrefix(t.Text, "-") && program == "lockrun" || i > 0 && words[i-1].Text == "-L" {
+			if _, value, found := strings.Cut(t.Text, "="); found && strings.HasPrefix(t.Text, "-") && name == "lockrun" || i > 0 && words[i-1].Text == "-L" {
 				names = append(names, path.Base(value))
 			}
 		}
@@ -77,14 +80,13 @@ func Locks(script string) (names []string) {
 			names = append(names, path.Base(words[len(words)-len(rest)-1].Text))
 		}
 	}
-	for _, text := range Texts("", script) {
-		tokens, _ := Tokens(text.Script)
-		for i, t := range tokens {
-			if at := slices.Index(names, strings.TrimRight(t.Text, "<>")); at >= 0 && t.Operator && i+1 < len(tokens) { // flock 9 … 9>FILE
-				names[at] = path.Base(tokens[i+1].Text)
+	for _, text := range s.Texts {
+		for i, t := range text.Tokens {
+			if at := slices.Index(names, strings.TrimRight(t.Text, "<>")); at >= 0 && t.Operator && i+1 < len(text.Tokens) { // flock 9 … 9>FILE
+				names[at] = path.Base(text.Tokens[i+1].Text)
 			}
 		}
 	}
 	slices.Sort(names)
-	return slices.Compact(names)
+	return program, slices.Compact(names)
 }

@@ -21,8 +21,8 @@ func TestEssence(t *testing.T) {
 		{"consul lock P 'x --y'", "x --y"},
 		{"sudo -u app x", "leaderrun run x -- sudo -u app x"},
 	} {
-		if Essence(c.a) != Essence(c.b) {
-			t.Errorf("%s is %q, and %s is %q", c.a, Essence(c.a), c.b, Essence(c.b))
+		if a, b := Read("", c.a).Essence(), Read("", c.b).Essence(); a != b {
+			t.Errorf("%s is %q, and %s is %q", c.a, a, c.b, b)
 		}
 	}
 	for _, c := range []struct{ a, b string }{
@@ -36,8 +36,8 @@ func TestEssence(t *testing.T) {
 		{"env A=1 x", "x"},
 		{"runuser -u a -- x", "runuser -u b -- x"},
 	} {
-		if Essence(c.a) == Essence(c.b) {
-			t.Errorf("%s and %s are both %q", c.a, c.b, Essence(c.a))
+		if both := Read("", c.a).Essence(); both == Read("", c.b).Essence() {
+			t.Errorf("%s and %s are both %q", c.a, c.b, both)
 		}
 	}
 }
@@ -56,8 +56,8 @@ func TestLocks(t *testing.T) {
 		"etcdctl get db":                             "",
 		"timeout 5 x":                                "",
 	} {
-		if got := strings.Join(Locks(script), " "); got != want {
-			t.Errorf("%s: got %q, want %q", script, got, want)
+		if _, names := Read("", script).Locks(); strings.Join(names, " ") != want {
+			t.Errorf("%s: got %q, want %q", script, names, want)
 		}
 	}
 }

@@ -69,10 +69,13 @@ func Refused(text []byte, f Format) *LoadError {
 		return nil
 	}
 	_, err := Load(text, f, Debian)
-	if _, other := Load(text, f, Cronie); err == nil || other == nil {
+	wrong, refused := errors.AsType[*LoadError](err)
+	if !refused {
 		return nil
 	}
-	wrong, _ := errors.AsType[*LoadError](err)
+	if _, err := Load(text, f, Cronie); err == nil {
+		return nil
+	}
 	return wrong
 }
 
@@ -92,82 +95,24 @@ func (l *loader) read(line string) error {
 	if !ended {
 		return &LoadError{l.line, "the last line has no newline at its end"}
 	}
-	if l.isSetting(text) {
+	if m := setting().FindStringSubmatch(text[:min(len(text), maxSetting)]); m != nil && (m[1] != "" || l.dialect == Cronie) {
 		return nil
 	}
-	e := Entry{Line: l.line}
-	if why := l.entry(&e, cursor{text: body}); why != "" {
+	e, why := l.entry(body)
+	if why != "" {
 		return &LoadError{l.line, why}
 	}
 	l.entries = append(l.entries, e)
 	return nil
 }
 
-// isSetting is load_env of cron: a state for each part of NAME = value.
-func (l *loader) isSetting(line string) bool {
-	line = line[:min(len(line), maxSetting)]
-	var rest string
-	if q := line[:1]; q == `"` || q == "'" {
-		name, after, closed := strings.Cut(line[1:], q)
-		if !closed || strings.Contains(name, "=") {
-			return false
-		}
-		rest = after
-	} else {
-		at := strings.IndexAny(line, "="+spaces)
-		if at < 0 {
-			return false
-		}
-		rest = line[at:]
-	}
-	value, ok := strings.CutPrefix(strings.TrimLeft(rest, spaces), "=")
-	if !ok {
-		return false
-	}
-	value = strings.TrimLeft(value, spaces)
-	if value == "" {
-		return l.dialect == Cronie
-	}
-	if q := value[:1]; q == `"` || q == "'" {
-		_, after, closed := strings.Cut(value[1:], q)
-		return closed && strings.Trim(after, spaces) == ""
-	}
-	return true
-}
-
-// cursor is a place in a line. The functions of cron that read it hand on the character that comes next in a char: \xff is an end of
-// file to them.
-type cursor struct {
-	text string
-	at   int
-}
-
-const end = -1
-
-// next is get_char: 0 to 255.
-func (c *cursor) now() int {
-	if c.at >= len(c.text) {
-		return end
-	}
-	return int(c.text[c.at])
-}
-
-// asChar is what becomes of a character that a function of cron returns.
-func asChar(ch int) int {
-	if ch == 0xff {
-		return end
-	}
-	return ch
-}
+// setting is what load_env of cron takes: a name, in quotes or without blanks, and behind = a value, which quotes hold as a whole.
+var setting = pattern(`(?s)^(?:"[^"=]*"|'[^'=]*'|[^"'= \t\v\f\r][^= \t\v\f\r]*|)[ \t\v\f\r]*=[ \t\v\f\r]*((?:"[^"]*"|'[^']*')[ \t\v\f\r]*$|[^"' \t\v\f\r]|$)`)
 
 // nicknames and times are read only.
 var nicknames = strings.Fields("reboot yearly annually monthly weekly daily midnight hourly")
 
-var times = []struct {
-	why       string // what cron says of a wrong one
-	low, high int
-	names     []string
-}{
+var times = []field{
 	{"bad minute", 0, 59, nil},
 	{"bad hour", 0, 23, nil},
 	{"bad day-of-month", 1, 31, nil},
@@ -175,128 +120,109 @@ var times = []struct {
 	{"bad day-of-week", 0, 7, strings.Fields("sun mon tue wed thu fri sat sun")},
 }
 
-// entry is load_entry of cron. It returns what that says of a line that is wrong.
-func (l *loader) entry(e *Entry, c cursor) (why string) {
-	if l.dialect == Cronie && c.now() == '-' {
-		c.at++
+type field struct {
+	why       string // what cron says of a wrong one
+	low, high int
+	names     []string
+}
+
+// entry is load_entry of cron, for a line with its end. why is what that says of one that is wrong.
+func (l *loader) entry(line string) (e Entry, why string) {
+	if l.dialect == Cronie {
+		line = strings.TrimPrefix(line, "-")
 	}
-	start := c.at
-	if c.now() == '@' {
-		c.at += strings.IndexAny(c.text[c.at:], " \t\n")
-		if !slices.Contains(nicknames, c.text[start+1:c.at]) {
-			return "bad time specifier"
+	rest := line
+	if line[0] == '@' {
+		end := strings.IndexAny(line, " \t\n")
+		if !slices.Contains(nicknames, line[1:end]) {
+			return e, "bad time specifier"
 		}
-		c.skipBlanks()
+		rest = strings.TrimLeft(line[end:], blanks)
 	} else {
-		for _, f := range times {
-			if !l.list(&c, f.low, f.high, f.names) {
-				return f.why
+		for i := range times {
+			var ok bool
+			if rest, ok = l.list(rest, &times[i]); !ok {
+				return e, times[i].why
 			}
 		}
 	}
-	e.Fields = strings.TrimRight(c.text[start:c.at], blanks)
-	if !l.system && c.now() == '*' {
-		return "bad command"
+	e = Entry{Line: l.line, Fields: strings.TrimRight(line[:len(line)-len(rest)], blanks)}
+	if !l.system && rest[0] == '*' {
+		return e, "bad command"
 	}
 	if l.system {
-		at := strings.IndexAny(c.text[c.at:], " \t")
+		at := strings.IndexAny(rest, blanks)
 		if at < 0 {
-			return "bad command"
+			return e, "bad command"
 		}
-		e.User = c.text[c.at : c.at+at]
-		c.at += at + 1
-		if e.User == "" || strings.Contains(e.User, "\n") {
-			return "bad username"
+		if e.User, rest = rest[:at], rest[at+1:]; e.User == "" {
+			return e, "bad username"
 		}
 	}
-	e.Command = strings.TrimSuffix(c.text[c.at:], "\n")
+	e.Command = strings.TrimSuffix(rest, "\n")
 	if len(e.Command) > MaxCommand && l.dialect == Debian {
-		return "command too long"
+		return e, "command too long"
 	}
-	return ""
+	return e, ""
 }
+
+// isEnd says whether a text begins with what the functions of cron, which hand on a character in a char, take for the end of the file.
+func isEnd(text string) bool { return text == "" || text[0] == 0xff }
 
 // list is get_list of cron. What follows an element up to a blank is passed over: 5x is no number, 5?x is 5.
-func (l *loader) list(c *cursor, low, high int, names []string) bool {
-	for {
-		if !l.span(c, low, high, names) {
-			return false
+func (l *loader) list(text string, f *field) (rest string, ok bool) {
+	for more := true; more; text, more = strings.CutPrefix(text, ",") {
+		if text, ok = l.span(text, f); !ok || isEnd(text) {
+			return "", false
 		}
-		if c.now() != ',' {
-			break
-		}
-		c.at++
 	}
-	if asChar(c.now()) == end {
-		return false
-	}
-	for ch := c.now(); ch != ' ' && ch != '\t' && ch != '\n' && ch != end; ch = c.now() {
-		c.at++
-	}
-	c.skipBlanks()
-	return asChar(c.now()) != end
-}
-
-func (c *cursor) skipBlanks() {
-	for c.now() == ' ' || c.now() == '\t' {
-		c.at++
-	}
+	text = strings.TrimLeft(text[max(strings.IndexAny(text, " \t\n"), 0):], blanks)
+	return text, !isEnd(text)
 }
 
 // span is get_range of cron.
-func (l *loader) span(c *cursor, low, high int, names []string) bool {
-	from, to := low, high
-	ranged := c.now() == '*'
-	if ranged {
-		c.at++
-	} else {
-		var ok bool
-		if from, ok = c.number(low, names); !ok {
-			return false
+func (l *loader) span(text string, f *field) (rest string, ok bool) {
+	isIn := func(n int) bool { return n >= f.low && n <= f.high }
+	from, to := f.low, f.high
+	text, isAll := strings.CutPrefix(text, "*")
+	if !isAll {
+		if from, text, ok = number(text, f); !ok {
+			return "", false
 		}
-		switch ch := c.now(); {
-		case ch == '~' && l.dialect == Cronie:
-			c.at++
-			if to, ok = c.number(low, names); !ok {
-				return false
-			}
-			return from >= low && from <= to && to <= high
-		case ch == '/':
-			return false
-		case ch != '-':
-			return from >= low && from <= high
+		switch {
+		case text[0] == '~' && l.dialect == Cronie:
+			to, text, ok = number(text[1:], f)
+			return text, ok && isIn(from) && isIn(to) && from <= to
+		case text[0] != '-':
+			return text, isIn(from) && text[0] != '/'
 		}
-		c.at++
-		if to, ok = c.number(low, names); !ok {
-			return false
+		if to, text, ok = number(text[1:], f); !ok {
+			return "", false
 		}
 	}
-	if c.now() == '/' {
-		c.at++
-		if step, ok := c.number(0, nil); !ok || step <= 0 {
-			return false
+	if step, stepped := strings.CutPrefix(text, "/"); stepped {
+		var n int
+		if n, text, ok = number(step, &field{}); !ok || n <= 0 {
+			return "", false
 		}
 	}
-	return from >= low && from <= high && to >= low && to <= high
+	return text, isIn(from) && isIn(to)
 }
 
 // number is get_number of cron, with atoi of libc, which wraps.
-func (c *cursor) number(low int, names []string) (n int, ok bool) {
-	start, digits := c.at, true
-	for ch := c.now(); ch >= '0' && ch <= '9' || ch|0x20 >= 'a' && ch|0x20 <= 'z'; ch = c.now() {
-		digits = digits && ch <= '9'
-		c.at++
+func number(text string, f *field) (n int, rest string, ok bool) {
+	const digits, longest = "0123456789", 1000
+	rest = strings.TrimLeft(text, digits+"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
+	word := text[:len(text)-len(rest)]
+	if word == "" || len(word) >= longest || isEnd(rest) {
+		return 0, "", false
 	}
-	word := c.text[start:c.at]
-	if word == "" || len(word) >= 1000 || asChar(c.now()) == end {
-		return 0, false
-	}
-	for i, name := range names {
+	for i, name := range f.names {
 		if strings.EqualFold(name, word) {
-			return i + low, true
+			return i + f.low, rest, true
 		}
 	}
-	return atoi(word), digits
+	return atoi(word), rest, strings.Trim(word, digits) == ""
 }
 
 // atoi is that of glibc: strtol, which stops at the largest long, of which an int is the low half.

@@ -70,10 +70,9 @@ type namer func(program string, words []Token) string
 const deepest = 4 // shells in shells
 
 func (join namer) name(script string, depth int) string {
-	tokens, _ := Tokens(script)
-	all := simple(tokens)
+	s := split("", script)
 	for _, anything := range []bool{false, true} {
-		for _, words := range all {
+		for _, words := range s.simple {
 			if found := join.nameOf(words, depth, anything); found != "" {
 				return found
 			}

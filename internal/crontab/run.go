@@ -24,18 +24,18 @@ func (r *Run) Option(name string) string {
 	return ""
 }
 
-// FindRun looks for a call of `leaderrun run` among the tokens of a script, also behind what starts it, such as a variable or nice.
+// Run looks for a call of `leaderrun run` in a script, also behind what starts it, such as a variable or nice, but not in the texts within.
 // ok is false where there is none.
-func FindRun(tokens []Token) (run Run, ok bool) {
-	for i, t := range tokens {
+func (s *Script) Run() (run Run, ok bool) {
+	for i, t := range s.Tokens {
 		if t.Operator || path.Base(t.Text) != "leaderrun" {
 			continue
 		}
 		end := i + 1
-		for end < len(tokens) && !tokens[end].Operator {
+		for end < len(s.Tokens) && !s.Tokens[end].Operator {
 			end++
 		}
-		if run, ok = readRun(tokens[i+1 : end]); ok {
+		if run, ok = readRun(s.Tokens[i+1 : end]); ok {
 			run.From, run.To = i, end
 			return run, true
 		}
@@ -43,17 +43,15 @@ func FindRun(tokens []Token) (run Run, ok bool) {
 	return Run{}, false
 }
 
-// FindCommand looks for a call of leaderrun, also behind what starts it, that is no call of `leaderrun run`. It returns the word in the
+// OtherCall looks for a call of leaderrun, also behind what starts it, that is no call of `leaderrun run`. It returns the word in the
 // place of run. ok is false where there is none.
-func FindCommand(tokens []Token) (word Token, ok bool) {
-	for _, words := range simple(tokens) {
-		for _, words := range chain(words) {
-			if path.Base(words[0].Text) != "leaderrun" {
-				continue
-			}
-			if run, isRun := readRun(words[1:]); !isRun && run.called.Text != "" {
-				return run.called, true
-			}
+func (s *Script) OtherCall() (word Token, ok bool) {
+	for _, words := range s.Commands {
+		if path.Base(words[0].Text) != "leaderrun" {
+			continue
+		}
+		if run, isRun := readRun(words[1:]); !isRun && run.called.Text != "" {
+			return run.called, true
 		}
 	}
 	return Token{}, false
@@ -106,14 +104,3 @@ func readRun(words []Token) (run Run, ok bool) {
 
 // lockers are the starters that keep two of a command apart. They are read only.
 var lockers = strings.Fields("flock setlock lockrun cronlock solo run-one lckdo consul etcdctl")
-
-// FindLock returns the first program in a script that keeps two of them apart, with the word that makes it so; "": there is none.
-func FindLock(script string) string {
-	for _, words := range Commands(script) {
-		program := path.Base(words[0].Text)
-		if s, starts := starterOf(words); starts && slices.Contains(lockers, program) {
-			return strings.TrimSpace(program + " " + s.verb)
-		}
-	}
-	return ""
-}

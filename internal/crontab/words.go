@@ -1,6 +1,9 @@
 package crontab
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Token is a word of a command line, or an operator of the shell.
 type Token struct {
@@ -15,6 +18,7 @@ type Token struct {
 // where a quote or a substitution does not end, or more than maxNested substitutions stand one in another.
 func Tokens(script string) (tokens []Token, ok bool) {
 	s := scanner{text: script}
+	tokens = make([]Token, 0, 2+len(script)/8) // most have no more
 	for s.blanks(); s.at < len(script); s.blanks() {
 		start := s.at
 		if n := operator(script[start:]); n > 0 {
@@ -32,29 +36,32 @@ func Tokens(script string) (tokens []Token, ok bool) {
 	return tokens, true
 }
 
+// operators are those of shells, each before those that it begins with. It is read only.
+var operators = strings.Split("&>> <<< <<- && || ;; ;& |& &> >> << >& <& >| <> & | ; ( ) < > \n", " ")
+
 // operator is the length of the one that a text begins with; 0: none.
 func operator(text string) int {
 	if text[0] == '#' {
-		if n := strings.IndexByte(text, '\n'); n >= 0 {
-			return n
-		}
-		return len(text)
+		line, _, _ := strings.Cut(text, "\n")
+		return len(line)
 	}
-	digits := len(text) - len(strings.TrimLeft(text, "0123456789"))
-	for _, op := range []string{"&>>", "<<<", "<<-", "&&", "||", ";;", ";&", "|&", "&>", ">>", "<<", ">&", "<&", ">|", "<>", "&", "|", ";", "(", ")", "<", ">", "\n"} {
-		switch {
-		case !strings.HasPrefix(text[digits:], op):
-		case digits > 0 && op[0] != '<' && op[0] != '>':
-			return 0 // a number is a word
-		case op == ">&" || op == "<&": // what follows is a descriptor or -, or the name of a file
-			rest := text[digits+len(op):]
-			return digits + len(op) + len(rest) - len(strings.TrimLeft(rest, "0123456789-"))
-		default:
-			return digits + len(op)
-		}
+	rest := strings.TrimLeft(text, digits)
+	at := slices.IndexFunc(operators, func(op string) bool { return rest != "" && rest[0] == op[0] && strings.HasPrefix(rest, op) })
+	if at < 0 || len(rest) < len(text) && rest[0] != '<' && rest[0] != '>' {
+		return 0 // a number alone is a word
 	}
-	return 0
+	op := operators[at]
+	if rest = rest[len(op):]; op == ">&" || op == "<&" { // what follows is a descriptor or -, or the name of a file
+		rest = strings.TrimLeft(rest, digits+"-")
+	}
+	return len(text) - len(rest)
 }
+
+const (
+	digits    = "0123456789"
+	endOfWord = " \t\n&|;()<>"
+	special   = "\\'\"$`*?[]{}!~" // within one
+)
 
 type scanner struct {
 	text  string
@@ -80,11 +87,20 @@ func (s *scanner) blanks() {
 
 // word reads one. It is false where something does not end.
 func (s *scanner) word(t *Token) bool {
+	plain := s.text[s.at:]
+	if n := strings.IndexAny(plain, endOfWord+special); n >= 0 {
+		plain = plain[:n]
+	}
+	if s.at += len(plain); s.at == len(s.text) || strings.IndexByte(endOfWord, s.text[s.at]) >= 0 {
+		t.Text = plain
+		return true
+	}
 	var b strings.Builder
+	b.WriteString(plain)
 	for s.at < len(s.text) {
 		c := s.text[s.at]
 		switch {
-		case strings.IndexByte(" \t\n&|;()<>", c) >= 0:
+		case strings.IndexByte(endOfWord, c) >= 0:
 			t.Text = b.String()
 			return true
 		case c == '\\':

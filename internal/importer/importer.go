@@ -50,6 +50,9 @@ type Wrong struct {
 type Choice map[string]bool
 
 func (c Choice) has(j *Job) (found bool) {
+	if len(c) == 0 {
+		return false
+	}
 	for _, key := range []string{j.Name, fmt.Sprint(j.Line), fmt.Sprintf("%s:%d", j.Path, j.Line)} {
 		if _, named := c[key]; named {
 			c[key], found = true, true
@@ -86,6 +89,7 @@ type Job struct {
 
 	// The command, in the form that a crontab has it: raw is for the shell and may have \%, and stdin begins with the % before it.
 	raw, stdin string
+	plain      []string // the words of raw, where no shell would make anything of it but these; nil: it needs one
 	options    []option // of leaderrun run
 	percent    bool     // raw has \% for %
 	unsaid     bool     // it is left because somebody says so: no comment repeats that
@@ -157,17 +161,14 @@ func isMark(l *crontab.Line) bool {
 // Import wraps the jobs of crontabs that belong together, such as all of one host: a name is given once, and a lock that two lines have
 // stays.
 func Import(sources []Source, o Options) ([]*File, []Note) {
-	x := &importer{options: o, users: map[string]int{}, names: map[string]int{}}
-	var files []*File
+	x := &importer{options: o, names: map[string]int{}}
 	for _, s := range sources {
-		f := &File{Source: s, lines: crontab.Parse(s.Text, s.Format), jobs: map[int]*Job{}}
-		x.survey(f.lines)
-		files = append(files, f)
+		x.files = append(x.files, &File{Source: s, lines: crontab.Parse(s.Text, s.Format), jobs: map[int]*Job{}})
 	}
-	for _, f := range files {
+	for _, f := range x.files {
 		x.judge(f)
 	}
-	for _, f := range files {
+	for _, f := range x.files {
 		for _, j := range f.Jobs {
 			if n := x.names[j.Name]; n > 1 && j.Word != Left {
 				j.leave(fmt.Sprintf("%d lines would be the job %q", n, j.Name), "name each of them: # job: NAME")
@@ -176,27 +177,34 @@ func Import(sources []Source, o Options) ([]*File, []Note) {
 		f.write()
 		f.readBack(o.Check)
 	}
-	return files, x.notes
+	return x.files, x.notes
 }
 
 type importer struct {
 	options Options
-	users   map[string]int // of a word: in how many lines it stands
+	files   []*File
+	users   map[string]int // of a word: in how many lines it stands; nil: they were not counted yet
 	names   map[string]int // of jobs: how many lines have them
 	notes   []Note
 }
 
-// survey counts the lines in which a word stands that may be the name of a lock file.
-func (x *importer) survey(lines []crontab.Line) {
-	for i := range lines {
-		if l := &lines[i]; l.Kind != crontab.Comment {
-			words := append(pieces(l.Text), pieces(unquoted.Replace(l.Text))...)
-			slices.Sort(words)
-			for _, word := range slices.Compact(words) {
-				x.users[word]++
+// isShared says whether the name of a lock file stands in more than one line.
+func (x *importer) isShared(file string) bool {
+	if x.users == nil {
+		x.users = map[string]int{}
+		for _, f := range x.files {
+			for i := range f.lines {
+				if l := &f.lines[i]; l.Kind != crontab.Comment {
+					words := append(pieces(l.Text), pieces(unquoted.Replace(l.Text))...)
+					slices.Sort(words)
+					for _, word := range slices.Compact(words) {
+						x.users[word]++
+					}
+				}
 			}
 		}
 	}
+	return slices.ContainsFunc(pieces(path.Base(path.Clean(file))), func(word string) bool { return x.users[word] > 1 })
 }
 
 // unquoted takes away what may stand within a name for a shell, as in "db".lock.
@@ -338,8 +346,8 @@ func (f *File) readBack(check func(string, []byte, crontab.Format) []Wrong) {
 func (x *importer) job(f *File, at int, s *state, j *Job) bool {
 	l := &f.lines[at]
 	script, _ := l.Script(f.Format)
-	tokens, _ := crontab.Tokens(script)
-	if run, ok := crontab.FindRun(tokens); ok {
+	command := crontab.Read(s.shell, script)
+	if run, ok := command.Run(); ok {
 		x.names[run.Job]++
 		if x.options.ToJobs {
 			j.Name = run.Job
@@ -349,10 +357,7 @@ func (x *importer) job(f *File, at int, s *state, j *Job) bool {
 	}
 	name := given(f.lines, at)
 	j.Name = cmp.Or(name, crontab.LongName(script))
-	j.raw, j.percent = l.Command, f.Format != crontab.Supercronic
-	if j.percent {
-		j.raw, j.stdin = crontab.CutPercent(l.Command)
-	}
+	j.percent = f.Format != crontab.Supercronic
 	if s.shell != "/bin/sh" {
 		j.Shell = s.shell
 	}
@@ -360,7 +365,7 @@ func (x *importer) job(f *File, at int, s *state, j *Job) bool {
 	if nameless := whyNotName(name); why == "" && name != "" && nameless != "" {
 		why, hint = nameless, "give the job another name"
 	}
-	if j.judge(x.options, left(f.lines, at), why, hint); j.Word == Left {
+	if j.judge(x.options, command, left(f.lines, at), why, hint); j.Word == Left {
 		return true
 	}
 	j.Exprs, j.User, j.Env = []string{l.Fields}, l.User, slices.Clip(s.env)
@@ -371,8 +376,19 @@ func (x *importer) job(f *File, at int, s *state, j *Job) bool {
 	case s.tz != "":
 		j.Timezone = x.options.Timezone
 	}
-	x.peel(j)
-	j.lookAt()
+	j.raw = l.Command
+	if j.percent {
+		j.raw, j.stdin = crontab.CutPercent(l.Command)
+	}
+	if j.raw != script {
+		command = crontab.Read(s.shell, j.raw)
+	}
+	x.peel(j, command)
+	if j.raw != command.Text {
+		command = crontab.Read(s.shell, j.raw)
+	}
+	j.lookAt(command)
+	j.take(command)
 	if n := len(j.command()); n > crontab.MaxCommand && f.Format != crontab.Supercronic {
 		j.leave(fmt.Sprintf("the command would have %d bytes, and cron takes %d", n, crontab.MaxCommand), "put it into a script")
 	}
@@ -395,13 +411,9 @@ func whyNotName(name string) string {
 
 // judge leaves what people say shall stay, what was not chosen, what no run can be made of, for the reason that is given or for what is in
 // the command, and what belongs to the host: that is overruled by who chooses it.
-func (j *Job) judge(o Options, stays bool, why, hint string) {
-	script := j.raw
-	if j.percent {
-		script, _ = crontab.SplitPercent(script)
-	}
+func (j *Job) judge(o Options, command *crontab.Script, stays bool, why, hint string) {
 	only, except := o.Only.has(j), o.Except.has(j)
-	behind, work := crontab.LeavesBehind(j.Shell, script), crontab.HostWork(script)
+	behind, work := command.LeavesBehind(), command.HostWork()
 	switch {
 	case stays:
 		j.leave("the comment above says so", "")
@@ -411,7 +423,7 @@ func (j *Job) judge(o Options, stays bool, why, hint string) {
 		j.unsaid = true
 	case why != "":
 		j.leave(why, hint)
-	case isRun().MatchString(script): // at whatever depth of quotes
+	case isRun().MatchString(command.Text): // at whatever depth of quotes
 		j.leave("`leaderrun run` stands inside the command already", "the same job within itself would never run")
 	case behind != "":
 		j.leave("what "+behind+" starts would end with the line, or go on without its lease", "let it run in the foreground, or `wait` for it")
@@ -485,9 +497,8 @@ func (j *Job) command() string {
 	}
 	name := " " + j.escape(quote(j.Name)) + " -- "
 	switch {
-	case j.isPlain():
-		tokens, _ := crontab.Tokens(j.raw) // a blank at the end may be quoted
-		b.WriteString(name + j.raw[tokens[0].Start:tokens[len(tokens)-1].End])
+	case j.plain != nil:
+		b.WriteString(name + j.raw)
 	case j.Shell != "":
 		b.WriteString(name + quote(j.Shell) + " -c " + inQuotes(j.raw))
 	default:
@@ -530,16 +541,19 @@ func inQuotes(text string) string { return "'" + strings.ReplaceAll(text, "'", `
 // needShell are programs that a shell has itself, often another one. They are read only.
 var needShell = strings.Fields("[ [[ echo false in kill printf pwd test time true")
 
-// isPlain says whether the words of the command can stand behind -- as they are: no shell would make anything of them but words.
-func (j *Job) isPlain() bool {
-	if j.doubled() {
-		return false
+// take takes the words of the command, if they can stand behind -- as they are: no shell would make anything of them but words.
+func (j *Job) take(command *crontab.Script) {
+	tokens := command.Tokens
+	if j.raw = command.Text; j.doubled() || !command.Ended || len(tokens) == 0 || slices.Contains(crontab.ShellWords, tokens[0].Text) || slices.Contains(needShell, tokens[0].Text) || strings.Contains(tokens[0].Text, "=") {
+		return
 	}
-	tokens, ok := crontab.Tokens(j.raw)
-	if !ok || len(tokens) == 0 || slices.Contains(slices.Concat(crontab.ShellWords, needShell), tokens[0].Text) || strings.Contains(tokens[0].Text, "=") {
-		return false
+	if slices.ContainsFunc(tokens, func(t crontab.Token) bool { return t.Operator || !t.Literal }) {
+		return
 	}
-	return !slices.ContainsFunc(tokens, func(t crontab.Token) bool { return t.Operator || !t.Literal })
+	for _, t := range tokens {
+		j.plain = append(j.plain, t.Text)
+	}
+	j.raw = command.Text[tokens[0].Start:tokens[len(tokens)-1].End] // a blank at the end may be quoted
 }
 
 // doubled says whether the command has \\, of which cron of Debian makes one \ and others do not: what a shell makes of it depends

@@ -117,18 +117,11 @@ func (j *Job) entry(user string) (text, why, hint string) {
 	if j.Timezone != "" {
 		set("timezone", j.Timezone)
 	}
-	tokens, _ := crontab.Tokens(j.raw)
 	switch {
-	case j.isPlain():
-		var words []string
-		for _, t := range tokens {
-			words = append(words, t.Text)
-		}
-		if j.percent && strings.Contains(j.raw, `\%`) { // what \ is to quotes is the shell's affair
-			set("shell", strings.Trim(script, " \t"))
-			break
-		}
-		text += "    command: [" + strings.Join(scalars(words), ", ") + "]\n"
+	case j.plain != nil && j.percent && strings.Contains(j.raw, `\%`): // what \ is to quotes is the shell's affair
+		set("shell", script)
+	case j.plain != nil:
+		text += "    command: [" + strings.Join(scalars(j.plain), ", ") + "]\n"
 	case j.Shell != "":
 		text += "    command: [" + strings.Join(scalars([]string{j.Shell, "-c", script}), ", ") + "]\n"
 	default:

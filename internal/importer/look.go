@@ -12,14 +12,14 @@ import (
 
 // lookAt says what in a command may be meant for each host, and which locks stay in it. Files that a command names in redirections,
 // tests and options say nothing, and neither does cd.
-func (j *Job) lookAt() {
-	if lock := crontab.FindLock(j.raw); lock != "" && !strings.Contains(j.Why, "stays inside the run") {
+func (j *Job) lookAt(command *crontab.Script) {
+	if lock, _ := command.Locks(); lock != "" && !strings.Contains(j.Why, "stays inside the run") {
 		j.look(lock + " stays inside the run: other programs may use its lock")
 	}
-	if asksHost().MatchString(j.raw) {
+	if asksHost().MatchString(command.Text) {
 		j.look("the host's name stands in it")
 	}
-	for _, words := range crontab.Commands(j.raw) {
+	for _, words := range command.Commands {
 		program := path.Base(words[0].Text)
 		for _, operand := range operands(program, words[1:]) {
 			if dir, _, _ := strings.Cut(strings.TrimPrefix(operand, "/"), "/"); strings.HasPrefix(operand, "/") && slices.Contains([]string{"etc", "tmp", "dev"}, dir) {

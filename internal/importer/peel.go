@@ -12,6 +12,14 @@ import (
 	"github.com/leaderrun/leaderrun/internal/duration"
 )
 
+// fronts are the programs in front of a command of which a run does the same, with the options that are understood: a word holds the names
+// of one, and ends with = where that takes a value. They are read only.
+var fronts = map[string]string{
+	"flock":   "n,nb,nonblock,nonblocking w,timeout,wait= E,conflict-exit-code= x,e,exclusive",
+	"setlock": "n N x X",
+	"timeout": "s,signal= k,kill-after=",
+}
+
 // peeling is what a program in front of a command comes to.
 type peeling struct {
 	waits   bool     // it is a lock, and waits for another run to end
@@ -22,9 +30,6 @@ type peeling struct {
 	why     string   // it stays: why
 }
 
-// peelers know the programs, by name. The words begin behind that. They are read only.
-var peelers = map[string]func(words []crontab.Token) peeling{"flock": peelFlock, "setlock": peelSetlock, "timeout": peelTimeout}
-
 // controls are operators that make more than one command of a line.
 func controls(tokens []crontab.Token) bool {
 	return slices.ContainsFunc(tokens, func(t crontab.Token) bool {
@@ -33,28 +38,27 @@ func controls(tokens []crontab.Token) bool {
 }
 
 // peel takes file locks and limits off the front of a command where a run does the same, and says so. What stays is as good inside.
-func (x *importer) peel(job *Job) {
-	tokens, ok := crontab.Tokens(job.raw)
-	if !ok || job.doubled() || controls(tokens) {
+func (x *importer) peel(job *Job, command *crontab.Script) {
+	tokens := command.Tokens
+	if !command.Ended || job.doubled() || controls(tokens) {
 		return
 	}
 	at, limited, locked := 0, false, false // a limit, a lock was taken off
 	for at < len(tokens) && !tokens[at].Operator && tokens[at].Literal {
 		name := path.Base(tokens[at].Text)
-		peeler, known := peelers[name]
-		if !known {
+		if fronts[name] == "" {
 			break
 		}
 		words := tokens[at+1:]
 		if end := slices.IndexFunc(words, func(t crontab.Token) bool { return t.Operator }); end >= 0 {
 			words = words[:end]
 		}
-		p := peeler(words)
+		p := peelFront(name, words)
 		switch {
 		case p.why != "":
 		case p.file != "" && locked, p.file == "" && limited:
 			p.why = "the run does what another did"
-		case p.file != "" && slices.ContainsFunc(pieces(path.Base(path.Clean(p.file))), func(word string) bool { return x.users[word] > 1 }):
+		case p.file != "" && x.isShared(p.file):
 			p.why = "another line names its lock, too"
 		case p.waits && limited:
 			p.why = "the time that it waits counts for timeout"
@@ -83,113 +87,88 @@ func (x *importer) peel(job *Job) {
 	}
 }
 
-const (
-	noCommand = "there is no command behind it"
-	noOption  = "a run has nothing that is just -"
-)
-
-func peelFlock(words []crontab.Token) peeling {
-	var p peeling
-	atOnce, limit := false, "forever"
-	found, n := crontab.ReadOptions(words, "w", "timeout", "wait", "E", "conflict-exit-code")
-	for _, o := range found {
-		number, err := strconv.Atoi(o.Value)
-		switch o.Name {
-		case "n", "nb", "nonblock", "nonblocking":
-			atOnce = true
-		case "w", "timeout", "wait":
-			if err != nil || number < 0 || time.Duration(number) > duration.Longest/time.Second {
-				return peeling{why: "it waits for " + quote(o.Value)}
-			}
-			atOnce, limit = atOnce || number == 0, o.Value+"s"
-		case "E", "conflict-exit-code":
-			if err != nil || number < 0 || number > 255 {
-				return peeling{why: "its exit code is " + quote(o.Value)}
-			}
-			p.options = append(p.options, option{name: "-E", value: o.Value})
-		case "x", "e", "exclusive":
-		default:
-			return peeling{why: noOption + o.Name}
-		}
-	}
-	if p.waits = !atOnce; p.waits {
-		p.options = slices.Insert(p.options, 0, waits(limit))
-	}
+// peelFront looks at one of the fronts and the words behind it.
+func peelFront(name string, words []crontab.Token) peeling {
+	given, n, unknown := optionsOf(fronts[name], words)
+	_, atOnce := given["n"]
+	_, patient := given["N"]
+	_, silent := given["x"]
+	limit, limited := given["w"]
+	code, coded := given["E"]
 	switch {
+	case unknown != "" || atOnce && patient:
+		return peeling{why: "a run has nothing that is just -" + cmp.Or(unknown, "N")}
+	case limited && !isBelow(limit, int(duration.Longest/time.Second)+1):
+		return peeling{why: "it waits for " + quote(limit)}
+	case coded && !isBelow(code, 256):
+		return peeling{why: "its exit code is " + quote(code)}
 	case len(words) < n+2:
-		return peeling{why: noCommand}
-	case strings.Trim(words[n].Text, "0123456789") == "" || !words[n].Literal:
+		return peeling{why: "there is no command behind it"}
+	case !words[n].Literal, name == "flock" && strings.Trim(words[n].Text, "0123456789") == "":
 		return peeling{why: "its lock is not a file that is named"}
+	case name == "timeout":
+		return peelTimeout(given, words[n].Text, n+1)
 	}
-	p.file, p.rest = words[n].Text, n+1
-	if c := words[n+1].Text; c == "-c" || c == "--command" {
+	p := peeling{file: words[n].Text, rest: n + 1, waits: !atOnce && (!limited || strings.Trim(limit, "0") != "")}
+	switch {
+	case p.waits && limit != "":
+		p.options = []option{{name: "--wait", value: limit + "s"}}
+	case p.waits:
+		p.options = []option{{name: "--wait", value: "forever", key: "overlap", keyValue: "wait"}}
+	case name == "setlock" && !silent:
+		code = "111"
+	}
+	if code != "" {
+		p.options = append(p.options, option{name: "-E", value: code})
+	}
+	if c := words[n+1].Text; name == "flock" && (c == "-c" || c == "--command") {
 		p.rest, p.line = n+2, true
 		if len(words) != n+3 {
-			return peeling{why: noCommand}
+			return peeling{why: "there is more than a command behind it"}
 		}
 	}
 	return p
 }
 
-// waits is the option to wait for another run to end.
-func waits(d string) option {
-	o := option{name: "--wait", value: d}
-	if d == "forever" {
-		o.key, o.keyValue = "overlap", "wait"
+func peelTimeout(given map[string]string, limit string, rest int) peeling {
+	p := peeling{options: []option{{name: "--timeout", value: limit, key: "timeout", keyValue: limit}}, rest: rest}
+	_, err := duration.Positive(limit)
+	if kill, ok := given["k"]; ok && err == nil {
+		_, err = duration.Positive(kill)
+		p.options = append(p.options, option{name: "--kill-after", value: kill, key: "kill_after", keyValue: kill})
 	}
-	return o
+	if err != nil || !slices.Contains([]string{"", "TERM", "15"}, strings.TrimPrefix(strings.ToUpper(given["s"]), "SIG")) {
+		p.why = "a run has no such limit"
+	}
+	return p
 }
 
-func peelSetlock(words []crontab.Token) peeling {
-	p := peeling{waits: true}
-	found, n := crontab.ReadOptions(words)
-	silent := false
+// optionsOf reads those that a front has, by their first names. n is how many words they are, and unknown is one of which nothing is known.
+func optionsOf(front string, words []crontab.Token) (given map[string]string, n int, unknown string) {
+	first, valued := map[string]string{}, []string(nil)
+	for names := range strings.FieldsSeq(front) {
+		names, takesValue := strings.CutSuffix(names, "=")
+		all := strings.Split(names, ",")
+		for _, name := range all {
+			first[name] = all[0]
+		}
+		if takesValue {
+			valued = append(valued, all...)
+		}
+	}
+	found, n := crontab.ReadOptions(words, valued...)
+	given = map[string]string{}
 	for _, o := range found {
-		switch o.Name {
-		case "n", "N":
-			p.waits = o.Name == "N"
-		case "x", "X":
-			silent = o.Name == "x"
-		default:
-			return peeling{why: noOption + o.Name}
+		if first[o.Name] == "" {
+			return nil, n, o.Name
 		}
+		given[first[o.Name]] = o.Value
 	}
-	switch {
-	case len(words) < n+2 || !words[n].Literal:
-		return peeling{why: noCommand}
-	case p.waits:
-		p.options = append(p.options, waits("forever"))
-	case !silent:
-		p.options = append(p.options, option{name: "-E", value: "111"})
-	}
-	p.file, p.rest = words[n].Text, n+1
-	return p
+	return given, n, ""
 }
 
-func peelTimeout(words []crontab.Token) peeling {
-	var p peeling
-	stays := peeling{why: "-"}
-	found, n := crontab.ReadOptions(words, "s", "signal", "k", "kill-after")
-	for _, o := range found {
-		switch name := strings.TrimPrefix(strings.ToUpper(o.Value), "SIG"); {
-		case (o.Name == "s" || o.Name == "signal") && (name == "TERM" || name == "15"):
-		case o.Name == "k" || o.Name == "kill-after":
-			if _, err := duration.Positive(o.Value); err != nil {
-				return stays
-			}
-			p.options = append(p.options, option{name: "--kill-after", value: o.Value, key: "kill_after", keyValue: o.Value})
-		default:
-			return stays
-		}
-	}
-	if len(words) < n+2 {
-		return stays
-	}
-	limit := words[n].Text
-	if _, err := duration.Positive(limit); err != nil || !words[n].Literal {
-		return stays
-	}
-	p.options = slices.Insert(p.options, 0, option{name: "--timeout", value: limit, key: "timeout", keyValue: limit})
-	p.rest = n + 1
-	return p
+// isBelow says whether a text is a number from 0 on below another.
+func isBelow(text string, end int) bool {
+	number, err := strconv.Atoi(text)
+	return err == nil && number >= 0 && number < end
 }

@@ -105,8 +105,8 @@ func same(t testing.TB, f *File) {
 		if diff := cmp.Diff(b, a); diff != "" {
 			t.Errorf("%q: another line for cron:\n%s", before[i].Command, diff)
 		}
-		tokens, _ := crontab.Tokens(script)
-		run, ok := crontab.FindRun(tokens)
+		whole := crontab.Read("", script)
+		run, ok := whole.Run()
 		if script == was || !ok {
 			if script != was {
 				t.Errorf("%q became %q", was, script)
@@ -125,7 +125,7 @@ func same(t testing.TB, f *File) {
 		if due := next(a, origin); !tick.Equal(due) {
 			t.Errorf("%q: cron starts it at %s, its tick is at %s", script, due, tick)
 		}
-		command(t, script, was, tokens, &run)
+		command(t, script, was, whole.Tokens, &run)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/leaderrun/leaderrun/internal/crontab"
 	"github.com/leaderrun/leaderrun/internal/duration"
 	"github.com/leaderrun/leaderrun/internal/jobfile"
 	"github.com/leaderrun/leaderrun/schedule"
@@ -84,8 +85,10 @@ func Units(names []string, stdin io.Reader, o Options) (jobs []*Job, err error) 
 		}
 		job.Name = strings.TrimSuffix(u.name, ".timer")
 		jobs = append(jobs, job)
-		if job.judge(o, false, why, ""); job.Word != Left {
-			job.lookAt()
+		script, _ := crontab.SplitPercent(job.raw)
+		command := crontab.Read("sh", script)
+		if job.judge(o, command, false, why, ""); job.Word != Left {
+			job.lookAt(command)
 		}
 	}
 	if len(jobs) == 0 {
@@ -286,7 +289,7 @@ func (j *Job) service(u *unit) (why string) {
 		words[i] = quote(word)
 	}
 	j.percent = true
-	j.raw = j.escape(strings.Join(words, " "))
+	j.take(crontab.Read("sh", j.escape(strings.Join(words, " "))))
 	j.User = cmp.Or(u.last("User"), "root")
 	if strings.Contains(j.User, "%") {
 		return "User=" + j.User + " is not understood"

@@ -206,7 +206,7 @@ func TestJobFilesOfRealCrontabs(t *testing.T) {
 				if s.Format == crontab.Supercronic {
 					script = was.raw
 				}
-				if was.Word != Left && was.Name == j.Name && j.Argv[len(j.Argv)-1] != script && !was.isPlain() {
+				if was.Word != Left && was.Name == j.Name && j.Argv[len(j.Argv)-1] != script && was.plain == nil {
 					t.Errorf("%s: %s runs %q, and ran %q", s.Path, j.Name, j.Argv, script)
 				}
 			}

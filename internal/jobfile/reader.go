@@ -222,9 +222,8 @@ func nestedRun(argv []string) (run lines.Run, ok bool) {
 	for _, word := range argv {
 		script.WriteString(" '" + strings.ReplaceAll(word, "'", `'\''`) + "'")
 	}
-	for _, text := range lines.Texts("", script.String()) {
-		tokens, _ := lines.Tokens(text.Script)
-		if run, ok = lines.FindRun(tokens); ok {
+	for _, text := range lines.Read("", script.String()).Texts {
+		if run, ok = text.Run(); ok {
 			return run, true
 		}
 	}

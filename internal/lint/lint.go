@@ -97,8 +97,7 @@ func Inside(jobs []*jobfile.Job, text func(path string) []byte) []Finding {
 		if sources[path] == nil {
 			sources[path] = &Source{Path: path, lines: strings.Split(string(text(path)), "\n")}
 		}
-		shell, script := scriptOf(j.Argv)
-		l.inside(sources[path], line, j.Name, shell, script)
+		l.inside(sources[path], line, j.Name, scriptOf(j.Argv))
 	}
 	return l.inOrder()
 }
@@ -174,10 +173,10 @@ func (l *linter) jobFile(s *Source) {
 	}
 	for _, j := range file.Jobs {
 		_, line := splitPlace(j.Place)
-		shell, script := scriptOf(j.Argv)
-		l.inside(s, line, j.Name, shell, script)
+		script := scriptOf(j.Argv)
+		l.inside(s, line, j.Name, script)
 		l.nested(s, line, j.Name, script, nil)
-		l.jobs = append(l.jobs, job{s, line, j.Name, crontab.Essence(script), j.Schedule.Fingerprint(), nil})
+		l.jobs = append(l.jobs, job{s, line, j.Name, script.Essence(), j.Schedule.Fingerprint(), nil})
 	}
 	if !l.Named {
 		l.find(s, 0, Backend, "", noBackend, "set LEADERRUN_BACKEND where `leaderrun cron` starts, or `backend:` in /etc/leaderrun.yaml")
@@ -196,12 +195,12 @@ func splitPlace(place string) (path string, line int) {
 	return place[:at], line
 }
 
-// scriptOf is a command as a script, and the shell that it names.
-func scriptOf(argv []string) (shell, script string) {
+// scriptOf is a command as a script for the shell that it names.
+func scriptOf(argv []string) *crontab.Script {
 	if len(argv) == 3 && argv[1] == "-c" {
-		return argv[0], argv[2]
+		return crontab.Read(argv[0], argv[2])
 	}
-	return "", strings.Join(argv, " ")
+	return crontab.Read("", strings.Join(argv, " "))
 }
 
 // settings are the variables of a crontab that count for the lines below them.
@@ -235,37 +234,35 @@ type call struct {
 	crontab.Run
 	line   *crontab.Line
 	set    settings
-	script string // in which it stands: the line's, or a text for another shell
-	tokens []crontab.Token
-	inner  bool // script is a text for another shell
+	script *crontab.Script // in which it stands: the line's, or a text for another shell
+	inner  bool            // script is a text for another shell
 }
 
 func (l *linter) line(s *Source, line *crontab.Line, set settings) {
-	script, _ := line.Script(s.Format)
+	text, _ := line.Script(s.Format)
+	script := crontab.Read("", text)
 	if s.Format != crontab.Supercronic && crontab.IsCutShort(line.Command) {
 		l.find(s, line.Number, Percent, "", "cron ends the command at the %", `a plain % is \%`)
 	}
 	l.user(s, line, set)
-	for i, text := range crontab.Texts("", script) {
-		tokens, _ := crontab.Tokens(text.Script)
-		if run, ok := crontab.FindRun(tokens); ok {
-			l.run(&call{s, run, line, set, text.Script, tokens, i > 0})
-			if tokens, _ := crontab.Tokens(script); i > 0 {
-				run.From = slices.IndexFunc(tokens, func(t crontab.Token) bool { return t.Quoted && strings.Contains(t.Text, "leaderrun") })
+	for i, inner := range script.Texts {
+		if run, ok := inner.Run(); ok {
+			l.run(&call{s, run, line, set, inner, i > 0})
+			if i > 0 {
+				run.From = slices.IndexFunc(script.Tokens, func(t crontab.Token) bool { return t.Quoted && strings.Contains(t.Text, "leaderrun") })
 				run.To = run.From + 1
-				l.outside(&call{Source: s, Run: run, line: line, tokens: tokens})
+				l.outside(&call{Source: s, Run: run, line: line, script: script})
 			}
 			return
 		}
 	}
-	tokens, _ := crontab.Tokens(script)
-	if word, ok := crontab.FindCommand(tokens); ok && word.Literal {
+	if word, ok := script.OtherCall(); ok && word.Literal {
 		if why, remedy := l.Refuses(nil, []string{word.Text}, nil); why != "" {
 			l.find(s, line.Number, Call, "", why, remedy)
 		}
 	}
 	l.takes(s, script)
-	l.bare = append(l.bare, job{s, line.Number, "", crontab.Essence(script), fingerprint([]string{line.Fields}, ""), nil})
+	l.bare = append(l.bare, job{s, line.Number, "", script.Essence(), fingerprint([]string{line.Fields}, ""), nil})
 }
 
 // user looks at the word before a command that is a user in one kind of crontab only.
@@ -290,11 +287,11 @@ func (l *linter) run(c *call) {
 	}
 	l.outside(c)
 	l.path(c)
-	command := ""
+	text := ""
 	if n := len(c.Command); n > 0 {
-		command = c.script[c.Command[0].Start:c.Command[n-1].End]
+		text = c.script.Text[c.Command[0].Start:c.Command[n-1].End]
 		if why, remedy := notProgram(c.Command); len(c.Options["shell"]) > 0 {
-			command = c.Command[0].Text
+			text = c.Command[0].Text
 		} else if why != "" {
 			l.find(c.Source, c.line.Number, Call, c.Job, why, remedy)
 		}
@@ -303,8 +300,9 @@ func (l *linter) run(c *call) {
 	if backend+c.value("backend-file")+c.value("config") == "" && !l.Named {
 		l.once(c.Source, c.line.Number, Backend, c.Job, noBackend, "write LEADERRUN_BACKEND_FILE=/etc/leaderrun/backend above the lines")
 	}
-	found := job{c.Source, c.line.Number, c.Job, crontab.Essence(command), fingerprint(exprs, c.value("timezone")), placeOf(backend)}
-	l.inside(c.Source, c.line.Number, c.Job, "sh", command) // that of --shell
+	command := crontab.Read("sh", text) // that of --shell
+	found := job{c.Source, c.line.Number, c.Job, command.Essence(), fingerprint(exprs, c.value("timezone")), placeOf(backend)}
+	l.inside(c.Source, c.line.Number, c.Job, command)
 	l.nested(c.Source, c.line.Number, c.Job, command, found.place)
 	l.jobs = append(l.jobs, found)
 }
@@ -324,7 +322,7 @@ func (c *call) value(option string) string {
 }
 
 func (c *call) variable(name string) string {
-	for _, t := range c.tokens[:c.From] {
+	for _, t := range c.script.Tokens[:c.From] {
 		if text, ok := strings.CutPrefix(t.Text, name+"="); ok && !t.Operator {
 			return text
 		}
@@ -336,10 +334,10 @@ func (c *call) variable(name string) string {
 func (l *linter) call(c *call) {
 	own := c.To - len(c.Command)
 	options, args := []string{"run"}, []string{"job", "command"}
-	isCut := len(c.Command) == 0 && c.To < len(c.tokens) && strings.ContainsAny(c.tokens[c.To].Text, "<>") // the rest stands behind it
-	if !isCut && !slices.ContainsFunc(c.tokens[c.From+1:own], func(t crontab.Token) bool { return !t.Literal }) {
+	isCut := len(c.Command) == 0 && c.To < len(c.script.Tokens) && strings.ContainsAny(c.script.Tokens[c.To].Text, "<>") // the rest stands behind it
+	if !isCut && !slices.ContainsFunc(c.script.Tokens[c.From+1:own], func(t crontab.Token) bool { return !t.Literal }) {
 		words := make([]string, 0, c.To-c.From)
-		for _, t := range c.tokens[c.From+1 : c.To] {
+		for _, t := range c.script.Tokens[c.From+1 : c.To] {
 			words = append(words, t.Text)
 		}
 		options, args = words[:c.Before], words[c.Before:]
@@ -446,7 +444,7 @@ var harmless = strings.Fields(". : [ [[ cd exit export false set sleep source te
 
 // outside finds commands that stand beside the run.
 func (l *linter) outside(c *call) {
-	begins, run, tokens := true, &c.Run, c.tokens
+	begins, run, tokens := true, &c.Run, c.script.Tokens
 	for i, t := range tokens {
 		switch {
 		case i >= run.From && i < run.To:
@@ -483,11 +481,11 @@ var otherPath = strings.Fields(". doas env export source su sudo")
 
 // path looks for leaderrun where cron does, once for each PATH.
 func (l *linter) path(c *call) {
-	name, path := c.tokens[c.From].Text, c.set["PATH"]
+	name, path := c.script.Tokens[c.From].Text, c.set["PATH"]
 	if c.Has == nil || c.Format == crontab.Supercronic || c.inner || strings.Contains(name, "/") {
 		return
 	}
-	for _, t := range c.tokens[:c.From] {
+	for _, t := range c.script.Tokens[:c.From] {
 		if strings.HasPrefix(t.Text, "PATH=") || slices.Contains(otherPath, filepath.Base(t.Text)) {
 			return
 		}
@@ -510,30 +508,29 @@ func operatorAfter(tokens []crontab.Token) string {
 var storeLocks = []string{"consul lock", "etcdctl lock", "cronlock"} // read only
 
 // inside looks at the command of a run, or of a job of the daemon.
-func (l *linter) inside(s *Source, line int, name, shell, script string) {
+func (l *linter) inside(s *Source, line int, name string, script *crontab.Script) {
 	fault := func(rule, why, remedy string) { l.find(s, line, rule, name, why, remedy) }
-	locks := l.takes(s, script)
-	if program := crontab.FindLock(script); program != "" && !slices.Contains(storeLocks, program) {
+	program, locks := l.takes(s, script)
+	if program != "" && !slices.Contains(storeLocks, program) {
 		l.locks = append(l.locks, lock{s, line, name, program, locks})
 	}
-	if part := crontab.LeavesBehind(shell, script); part != "" {
+	if part := script.LeavesBehind(); part != "" {
 		fault(Background, part+" lets the command end at once: what it has started is ended with the run, or goes on without its lease", "let it run in the foreground, or end with `wait`")
 	}
-	if work := crontab.HostWork(script); work != "" {
+	if work := script.HostWork(); work != "" {
 		fault(HostWork, work+" looks after the host on which it runs, and the run takes place on one of them", "every host has to run it: leave it to cron, without leaderrun")
 	}
 }
 
 // nested looks for a run in the command of another one, or of a job of the daemon. place is that of the outer store; nil: unknown.
-func (l *linter) nested(s *Source, line int, name, script string, place *all.Place) {
+func (l *linter) nested(s *Source, line int, name string, script *crontab.Script, place *all.Place) {
 	const remedy = "write the command alone"
-	for _, text := range crontab.Texts("", script) {
-		tokens, _ := crontab.Tokens(text.Script)
-		run, ok := crontab.FindRun(tokens)
+	for _, text := range script.Texts {
+		run, ok := text.Run()
 		if !ok {
 			continue
 		}
-		other := placeOf((&call{Source: s, Run: run, tokens: tokens}).value("backend"))
+		other := placeOf((&call{Source: s, Run: run, script: text}).value("backend"))
 		isTriggered := run.Option("schedule")+run.Option("every")+run.Option("tick")+run.Option("once") != ""
 		switch {
 		case run.Option("slots") != "", other != nil && place != nil && !place.IsSame(*other):
@@ -546,13 +543,14 @@ func (l *linter) nested(s *Source, line int, name, script string, place *all.Pla
 	}
 }
 
-// takes counts the locks that a script takes, and returns them.
-func (l *linter) takes(s *Source, script string) (keys []string) {
-	for _, name := range crontab.Locks(script) {
+// takes counts the locks that a script takes, and returns them with the program of the first one.
+func (l *linter) takes(s *Source, script *crontab.Script) (program string, keys []string) {
+	program, names := script.Locks()
+	for _, name := range names {
 		keys = append(keys, fmt.Sprint(s.Host, name))
 		l.users[keys[len(keys)-1]]++
 	}
-	return keys
+	return program, keys
 }
 
 // inOrder returns all findings, also those that needed a look at all lines.

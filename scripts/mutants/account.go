@@ -32,5 +32,5 @@ var accountMutants = []mutant{
 	{"directory: a link or a pipe is a file", "internal/jobfile/load.go", "case !e.Type().IsRegular():", "case e.Name() == \"?\":", loadTests},
 	{"directory: each file has names of its own", "internal/jobfile/load.go", "r.names, r.how, r.several = names, how,", "r.names, r.how, r.several = map[string]string{\"?\": names[\"?\"]}, how,", loadTests},
 	{"crontab: a run inside has the lease of its daemon's job", "internal/jobfile/reader.go", "if _, taken := r.names[run.Job]; !taken {", "if true {", loadTests},
-	{"crontab: what is quoted for another shell is not looked into", "internal/jobfile/reader.go", `range lines.Texts("", script.String()) {`, "range []lines.Text{{Script: script.String()}} {", loadTests},
+	{"crontab: what is quoted for another shell is not looked into", "internal/jobfile/reader.go", `lines.Read("", script.String()).Texts {`, `lines.Read("", script.String()).Texts[:1] {`, loadTests},
 }

@@ -74,12 +74,17 @@ func TestReadAnyOfOthers(t *testing.T) {
 			path += strconv.Itoa(int(f.Fd()))
 			_, err = ReadAny(path, 4)
 			want(t, err, "")
+			_, _, err = Read(path, 4)
+			want(t, err, "")
 			link := filepath.Join(t.TempDir(), "link")
 			if err := os.Symlink(path, link); err != nil {
 				t.Fatal(err)
 			}
 			_, err = ReadAny(link, 4)
 			want(t, err, why)
+			if _, _, err = Read(link, 4); err == nil {
+				t.Errorf("%s is read", link)
+			}
 		}
 	}
 	read("")

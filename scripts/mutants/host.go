@@ -20,7 +20,7 @@ var hostMutants = []mutant{
 	{"ownership: a file that its group can write is this user's", "internal/ownership/ownership.go", "info.Mode().Perm()&groupWrites == 0 {", "info.Mode().Perm()&groupWrites >= 0 {", ownershipTests},
 	{"ownership: whom an ACL lets write is not looked at", "internal/ownership/ownership.go", "slices.ContainsFunc(users, other)", "slices.ContainsFunc(users[:0], other)", ownershipTests},
 	{"ownership: which groups an ACL lets write is not looked at", "internal/ownership/acl.go", "\t\t\tgroups = append(groups, id)\n", "", ownershipTests},
-	{"ownership: what is no regular file is this user's", "internal/ownership/ownership.go", "if !handedOver(path) {", "if !handedOver(path) && path == \"\" {", ownershipTests},
+	{"ownership: what is no regular file is this user's", "internal/ownership/ownership.go", "if !HandedOver(path) {", "if !HandedOver(path) && path == \"\" {", ownershipTests},
 	{"ownership: a group of other members is the owner's own", "internal/ownership/group.go", "if name != \"\" || slices.ContainsFunc(strings.Split(f[3], \",\"), others) {", "if name != \"\" || slices.ContainsFunc([]string{}, others) {", ownershipTests},
 	{"ownership: a group of other users is the owner's own", "internal/ownership/group.go", "if f[0] != name || f[2] != owner {", "if f[0] != name && f[2] != owner {", ownershipTests},
 	{"ownership: a group that the owner does not have first is the owner's own", "internal/ownership/group.go", "return found\n", "return found || name != \"\"\n", ownershipTests},

@@ -255,7 +255,7 @@ func TestClockSetForward(t *testing.T) {
 	servers.SkipShort(t)
 	clock := servers.NewClock(t)
 	clock.MustMove(t)
-	w := worldOf(t, servers.Postgres(t, servers.PostgresOptions{Env: clock.Environment()}), "")
+	w := worldOf(t, servers.Postgres(t, servers.PostgresOptions{At: servers.At{Env: clock.Environment()}}), "")
 	lonely, taken := w.Acquire(w.d, newSteady("lonely")), w.Acquire(w.d, newSteady("taken"))
 	w.Renew(w.d, lonely)
 	w.Renew(w.d, taken)

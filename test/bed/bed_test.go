@@ -211,7 +211,7 @@ func (r *reports) add(one Report) {
 // write shows what came of it, and keeps it where it was asked for.
 func (r *reports) write(t *testing.T) {
 	t.Helper()
-	text := Render(r.all, Uncovered)
+	text := Render(r.all)
 	t.Logf("\n%s", text)
 	if *flagReport != "" {
 		save(t, "report.md", func(w io.Writer) error { _, err := io.WriteString(w, text); return err })
@@ -262,7 +262,7 @@ func TestReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := string(page)
-	for _, part := range []string{Render(random, nil), RenderSingle(singles)} {
+	for _, part := range []string{Render(random), RenderSingle(singles)} {
 		if text, err = Insert(text, part); err != nil {
 			t.Fatal(err)
 		}

@@ -25,7 +25,6 @@ type Report struct {
 	Ledger     Ledger             `json:"ledger"` // of all jobs
 	Margins    map[string]Margins `json:"margins"`
 	Takeovers  map[string]Times   `json:"takeovers_ns"` // by fault; a bed ends a peer's runs itself
-	Paused     Paused             `json:"paused"`
 }
 
 // Violation is a promise that was not kept.
@@ -44,12 +43,6 @@ type Overlaps struct {
 	Excused  int           `json:"excused"` // of them
 	Longest  time.Duration `json:"longest_ns"`
 	Together time.Duration `json:"together_ns"` // the longest time in which there were always two, whichever
-}
-
-// Paused are processes that did not beat for a TTL or longer: they were stopped or starved. It is no fault.
-type Paused struct {
-	Spans   int           `json:"spans"`
-	Longest time.Duration `json:"longest_ns"` // of all
 }
 
 // String is a violation for whoever has to find out how it could happen.
@@ -95,8 +88,6 @@ func (r Report) plus(more Report) Report {
 	r.Violations = slices.Concat(r.Violations, more.Violations)
 	r.Overlaps = r.Overlaps.plus(more.Overlaps)
 	r.Ledger = r.Ledger.plus(more.Ledger)
-	r.Paused.Spans += more.Paused.Spans
-	r.Paused.Longest = max(r.Paused.Longest, more.Paused.Longest)
 	r.Margins, r.Takeovers = maps.Clone(r.Margins), maps.Clone(r.Takeovers)
 	for job, m := range more.Margins {
 		r.Margins = set(r.Margins, job, r.Margins[job].plus(m))

@@ -15,8 +15,8 @@ const (
 )
 
 // Render is the part of docs/reliability.md that is measured, with its marks: reports of the same store and way become one
-// row, and uncovered says what no bed can show. The same reports in the same order give the same text.
-func Render(reports []Report, uncovered []string) string {
+// row. The same reports in the same order give the same text.
+func Render(reports []Report) string {
 	all := Merge(reports)
 	held := slices.DeleteFunc(slices.Clone(all), func(r Report) bool { return r.Way != ours })
 	peers := slices.DeleteFunc(slices.Clone(all), func(r Report) bool { return r.Way == ours })
@@ -42,9 +42,6 @@ func Render(reports []Report, uncovered []string) string {
 	if len(peers) > 0 {
 		parts = append(parts, "Others on the same bed:", peerTable(peers).String())
 	}
-	if len(uncovered) > 0 {
-		parts = append(parts, "Not covered:", "- "+strings.Join(uncovered, "\n- "))
-	}
 	return strings.Join(append(parts, pageEnd), "\n\n") + "\n"
 }
 
@@ -58,23 +55,6 @@ func Insert(page, rendered string) (string, error) {
 		return "", errors.New("the page has no place for it: " + first + " … " + last)
 	}
 	return before + strings.TrimSuffix(rendered, "\n") + after, nil
-}
-
-// Markdown is a report as a page of its own.
-func (r Report) Markdown() string {
-	parts := []string{"# " + r.Way + " on " + r.Store}
-	if r.Way != ours {
-		return strings.Join(append(parts, peerTable([]Report{r}).String()), "\n\n") + "\n"
-	}
-	parts = append(parts, summary([]Report{r}).String(), marginTable([]Report{r}).String())
-	if len(r.Takeovers) > 0 {
-		parts = append(parts, "From a fault, alone, that ended the run, to the first beat of the next:", r.takeoverTable().String())
-	}
-	parts = append(parts, fmt.Sprintf("Processes that did not beat for a TTL or longer: %d. The longest pause of all: %s.", r.Paused.Spans, spell(r.Paused.Longest)))
-	if len(r.Violations) > 0 {
-		parts = append(parts, violations(r))
-	}
-	return strings.Join(parts, "\n\n") + "\n"
 }
 
 func summary(reports []Report) *table {
@@ -134,15 +114,6 @@ func matrix(reports []Report) *table {
 			row = append(row, cell)
 		}
 		t.add(row...)
-	}
-	return t
-}
-
-func (r Report) takeoverTable() *table {
-	t := newTable("fault", "times", "median", "longest")
-	for _, fault := range sortedKeys(r.Takeovers) {
-		times := r.Takeovers[fault]
-		t.add(fault, len(times), spell(times.Median()), spell(times.Percentile(100)))
 	}
 	return t
 }

@@ -59,8 +59,6 @@ func peer() *scene {
 func TestReports(t *testing.T) {
 	t.Parallel()
 	first, second, third := Judge(good().Log), Judge(broken().Log), Judge(peer().Log)
-	golden(t, "report.md", second.Markdown())
-	golden(t, "peer.md", third.Markdown())
 	text, err := json.MarshalIndent(second, "", " ")
 	if err != nil {
 		t.Fatal(err)
@@ -70,9 +68,9 @@ func TestReports(t *testing.T) {
 	redis := good()
 	redis.Store = "redis"
 	redis.Faults[0].Fault = "guardian killed"
-	page := Render([]Report{Judge(redis.Log), first, third, second}, []string{"a snapshot of a virtual machine that is put back", "suspend of a real machine"})
+	page := Render([]Report{Judge(redis.Log), first, third, second})
 	golden(t, "page.md", page)
-	if page != Render([]Report{Judge(redis.Log), first, third, second}, []string{"a snapshot of a virtual machine that is put back", "suspend of a real machine"}) {
+	if page != Render([]Report{Judge(redis.Log), first, third, second}) {
 		t.Error("the same reports give another page")
 	}
 }

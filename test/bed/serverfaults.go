@@ -1,7 +1,6 @@
 package bed
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"syscall"
@@ -71,24 +70,18 @@ func (x *site) atLeast(who target) time.Duration {
 	return 0
 }
 
+// hit is a fault of some servers, by their numbers.
+func (x *site) hit(who target, what string, strike func(b *Bed, hit []int) (undo func() error, err error)) Fault {
+	return x.fault(Fault{Name: who.name + " " + what, Peers: true, AtLeast: x.atLeast(who)}, func(b *Bed) (func() error, error) {
+		return strike(b, who.pick(b, x))
+	})
+}
+
 // stopped is a server that hangs.
 func (x *site) stopped(who target) Fault {
-	return Fault{
-		Name: who.name + " stopped", OnServer: true, Peers: true, AtLeast: x.atLeast(who),
-		Strike: func(b *Bed, _ Victim) (func() error, error) {
-			hit := who.pick(b, x)
-			mend := func() error {
-				if err := x.signal(hit, syscall.SIGCONT); err != nil {
-					return err
-				}
-				return x.whole(b.T)
-			}
-			if err := x.signal(hit, syscall.SIGSTOP); err != nil {
-				return nil, errors.Join(err, mend())
-			}
-			return mend, nil
-		},
-	}
+	return x.hit(who, "stopped", func(_ *Bed, hit []int) (func() error, error) {
+		return func() error { return x.signal(hit, syscall.SIGCONT) }, x.signal(hit, syscall.SIGSTOP)
+	})
 }
 
 func (x *site) signal(hit []int, sig syscall.Signal) error {
@@ -102,54 +95,42 @@ func (x *site) signal(hit []int, sig syscall.Signal) error {
 
 // killed is a server that ends without a word, and returns with its data.
 func (x *site) killed(who target) Fault {
-	return Fault{
-		Name: who.name + " killed", OnServer: true, Peers: true, AtLeast: x.atLeast(who),
-		Strike: func(b *Bed, _ Victim) (func() error, error) {
-			for _, i := range who.pick(b, x) {
-				x.servers[i].Kill()
-			}
-			return func() error { return x.whole(b.T) }, nil
-		},
-	}
+	return x.hit(who, "killed", func(_ *Bed, hit []int) (func() error, error) {
+		for _, i := range hit {
+			x.servers[i].Kill()
+		}
+		return nil, nil
+	})
 }
 
 // dropped is a server whose packets vanish, both ways.
 func (x *site) dropped(who target) Fault {
-	return Fault{
-		Name: who.name + " off the network", OnServer: true, Peers: true, AtLeast: x.atLeast(who),
-		Strike: func(b *Bed, _ Victim) (func() error, error) {
-			var heal []func() error
-			mend := func() error {
-				for _, h := range heal {
-					if err := h(); err != nil {
-						return err
-					}
+	return x.hit(who, "off the network", func(b *Bed, hit []int) (func() error, error) {
+		var heal []func() error
+		undo := func() error {
+			for _, h := range heal {
+				if err := h(); err != nil {
+					return err
 				}
-				return x.whole(b.T)
 			}
-			for _, i := range who.pick(b, x) {
-				h, err := b.Net.Lose(x.hosts[i], hosts.Requests, hosts.Replies)
-				if err != nil {
-					return nil, errors.Join(err, mend())
-				}
-				heal = append(heal, h)
+			return nil
+		}
+		for _, i := range hit {
+			h, err := b.Net.Lose(x.hosts[i], hosts.Requests, hosts.Replies)
+			if err != nil {
+				return undo, err
 			}
-			return mend, nil
-		},
-	}
+			heal = append(heal, h)
+		}
+		return undo, nil
+	})
 }
 
 // cutOff is a leader that its clients reach, and the other members do not.
 func (x *site) cutOff() Fault {
-	return Fault{
-		Name: "leader cut off from the others", OnServer: true, Peers: true, AtLeast: x.atLeast(theLeader),
-		Strike: func(b *Bed, _ Victim) (func() error, error) {
-			leader := x.leads(b.T)
-			b.Net.Cut(x.hosts[leader], slices.Delete(slices.Clone(x.hosts), leader, leader+1)...)
-			return func() error {
-				b.Net.Heal(x.hosts[leader])
-				return x.whole(b.T)
-			}, nil
-		},
-	}
+	return x.hit(theLeader, "cut off from the others", func(b *Bed, hit []int) (func() error, error) {
+		leader := hit[0]
+		b.Net.Cut(x.hosts[leader], slices.Delete(slices.Clone(x.hosts), leader, leader+1)...)
+		return func() error { b.Net.Heal(x.hosts[leader]); return nil }, nil
+	})
 }

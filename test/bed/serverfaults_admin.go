@@ -33,6 +33,18 @@ func emptied(excused bool, strike func(t testing.TB) error) Fault {
 	return f
 }
 
+// excused is a fault of which the promise says that runs may overlap.
+func excused(f Fault) Fault {
+	f.Excused = true
+	return f
+}
+
+// forgetting is one that takes the record along, too.
+func forgetting(f Fault) Fault {
+	f.Excused, f.Forgets = true, true
+	return f
+}
+
 // redisAdmin does what people do to a Redis: to the master that it returns.
 type redisAdmin func(t testing.TB) *servers.RedisServer
 
@@ -63,16 +75,10 @@ func (a redisAdmin) try(t testing.TB, words ...any) (any, error) {
 
 // failover makes the Sentinels promote a replica of a master that is well.
 func (x *site) failover(set *servers.SentinelSet) Fault {
-	return Fault{
-		Name: "failover by hand", OnServer: true, Peers: true,
-		Strike: func(b *Bed, _ Victim) (func() error, error) {
-			s := set.Sentinels[b.Chance.IntN(len(set.Sentinels))]
-			if _, err := s.Try("sentinel", "failover", set.Name); err != nil {
-				return nil, err
-			}
-			return func() error { return x.whole(b.T) }, nil
-		},
-	}
+	return x.fault(Fault{Name: "failover by hand", Peers: true}, func(b *Bed) (func() error, error) {
+		_, err := set.Sentinels[b.Chance.IntN(len(set.Sentinels))].Try("sentinel", "failover", set.Name)
+		return nil, err
+	})
 }
 
 // etcdAdmin does what people do to an etcd: by the member that it returns.
@@ -117,12 +123,9 @@ const etcdFiller = "filler/"
 
 // noSpace is an etcd whose database has reached its quota: it takes no more writes until somebody says so.
 func (a etcdAdmin) noSpace(x *site) Fault {
-	return Fault{
-		Name: "database full", OnServer: true, Peers: true,
-		Strike: func(b *Bed, _ Victim) (func() error, error) {
-			return func() error { return a.makeRoom(b.T, x) }, a.fill(b.T)
-		},
-	}
+	return x.fault(Fault{Name: "database full", Peers: true}, func(b *Bed) (func() error, error) {
+		return func() error { return a.makeRoom(b.T) }, a.fill(b.T)
+	})
 }
 
 func (a etcdAdmin) fill(t testing.TB) error {
@@ -142,7 +145,7 @@ func (a etcdAdmin) fill(t testing.TB) error {
 }
 
 // makeRoom is what etcd's operators are told to do.
-func (a etcdAdmin) makeRoom(t testing.TB, x *site) error {
+func (a etcdAdmin) makeRoom(t testing.TB) error {
 	t.Helper()
 	s := a(t)
 	text, err := s.TryCtl("del", "--prefix", etcdFiller, "-w", "json")
@@ -158,7 +161,7 @@ func (a etcdAdmin) makeRoom(t testing.TB, x *site) error {
 			return err
 		}
 	}
-	return x.whole(t)
+	return nil
 }
 
 // consulAdmin does what people do to a Consul: by the server that it returns.

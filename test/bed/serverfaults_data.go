@@ -15,50 +15,43 @@ import (
 
 // diskLost is a server that is killed and returns with nothing. excused says whether it then grants at once.
 func (x *site) diskLost(excused bool) Fault {
-	return Fault{
-		Name: "server killed, its disk lost", OnServer: true, Peers: true, Excused: excused, Kills: true, Forgets: true,
-		Strike: func(b *Bed, _ Victim) (func() error, error) {
-			x.servers[0].Kill()
-			return func() error {
-				x.servers[0].Restart(b.T, false)
-				return x.whole(b.T)
-			}, nil
-		},
-	}
+	f := Fault{Name: "server killed, its disk lost", Peers: true, Excused: excused, Kills: true, Forgets: true}
+	return x.fault(f, func(b *Bed) (func() error, error) { return x.lost(b, 0), nil })
+}
+
+// lost kills a server, and returns what starts it again with nothing.
+func (x *site) lost(b *Bed, i int) func() error {
+	x.servers[i].Kill()
+	return func() error { x.servers[i].Restart(b.T, false); return nil }
 }
 
 // restored is a server, with the one that has its data, that goes back to what it knew when the fault began: the harm is
 // done when it is mended.
 func (x *site) restored() Fault {
-	return Fault{
-		Name: "server restored from a backup", OnServer: true, Peers: true, Excused: true, Forgets: true, AtLeast: usualTTL,
-		Strike: func(b *Bed, _ Victim) (func() error, error) {
-			data, backup, all := x.servers[0].Data(), servers.Dir(b.T), []int{}
-			for i := range x.servers {
-				all = append(all, i)
+	f := Fault{Name: "server restored from a backup", Peers: true, Excused: true, Forgets: true, AtLeast: usualTTL}
+	return x.fault(f, func(b *Bed) (func() error, error) {
+		data, backup, all := x.servers[0].Data(), servers.Dir(b.T), []int{}
+		for i := range x.servers {
+			all = append(all, i)
+		}
+		// Nothing moves while it is copied.
+		err := x.signal(all, syscall.SIGSTOP)
+		if err == nil {
+			err = copyAll(data, backup)
+		}
+		if err := errors.Join(err, x.signal(all, syscall.SIGCONT)); err != nil {
+			return nil, err
+		}
+		return func() error {
+			for _, s := range x.servers {
+				s.Kill()
 			}
-			// Nothing moves while it is copied.
-			err := x.signal(all, syscall.SIGSTOP)
-			if err == nil {
-				err = copyAll(data, backup)
+			if err := empty(data); err != nil {
+				return err
 			}
-			if err := errors.Join(err, x.signal(all, syscall.SIGCONT)); err != nil {
-				return nil, err
-			}
-			return func() error {
-				for _, s := range x.servers {
-					s.Kill()
-				}
-				if err := empty(data); err != nil {
-					return err
-				}
-				if err := copyAll(backup, data); err != nil {
-					return err
-				}
-				return x.whole(b.T)
-			}, nil
-		},
-	}
+			return copyAll(backup, data)
+		}, nil
+	})
 }
 
 // copyAll copies what is in a folder, with its owners and modes.
@@ -85,32 +78,25 @@ func empty(dir string) error {
 
 // outOfFiles is a server that cannot open another file, nor accept a connection.
 func (x *site) outOfFiles() Fault {
-	return Fault{
-		Name: "server out of file descriptors", OnServer: true, Peers: true,
-		Strike: func(b *Bed, _ Victim) (func() error, error) {
-			pid := x.servers[0].PID()
-			open, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
-			if err != nil {
-				return nil, err
+	return x.fault(Fault{Name: "server out of file descriptors", Peers: true}, func(*Bed) (func() error, error) {
+		pid := x.servers[0].PID()
+		open, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
+		if err != nil {
+			return nil, err
+		}
+		before, err := prlimit(pid, "--nofile", "--output", "SOFT", "--noheadings")
+		if err != nil {
+			return nil, err
+		}
+		_, err = prlimit(pid, fmt.Sprintf("--nofile=%d:", len(open)))
+		return func() error {
+			if x.servers[0].Ended() { // it could not bear it, and its successor has its own limit
+				return nil
 			}
-			before, err := prlimit(pid, "--nofile", "--output", "SOFT", "--noheadings")
-			if err != nil {
-				return nil, err
-			}
-			if _, err := prlimit(pid, fmt.Sprintf("--nofile=%d:", len(open))); err != nil {
-				return nil, err
-			}
-			return func() error {
-				// One that could not bear it has ended, and its successor has its own limit.
-				if !x.servers[0].Ended() {
-					if _, err := prlimit(pid, "--nofile="+before+":"); err != nil {
-						return err
-					}
-				}
-				return x.whole(b.T)
-			}, nil
-		},
-	}
+			_, err := prlimit(pid, "--nofile="+before+":")
+			return err
+		}, err
+	})
 }
 
 // prlimit changes or tells the limits of a process, prlimit(1), as the user whose it is: not every root may for another's.

@@ -18,8 +18,9 @@ func (a postgresAdmin) faults() []Fault {
 	return []Fault{
 		emptied(true, func(t testing.TB) error { return a.do(t, "TRUNCATE leaderrun") }),
 		// Without its row nobody knows that the job was ever run.
-		a.forgotten("row deleted", "DELETE FROM leaderrun"),
-		a.ended("lease ended by hand", "UPDATE leaderrun SET until = clock_timestamp() - interval '1 hour'"),
+		forgetting(a.changed("row deleted", "DELETE FROM leaderrun")),
+		// An operator says that the holder is dead, and is wrong.
+		excused(a.changed("lease ended by hand", "UPDATE leaderrun SET until = clock_timestamp() - interval '1 hour'")),
 		a.changed("holder taken out", "UPDATE leaderrun SET holder = NULL, token = NULL"),
 		a.changed("holder replaced", "UPDATE leaderrun SET holder = 'an operator'"),
 		a.terminated(),
@@ -43,20 +44,6 @@ func (a postgresAdmin) changed(name, query string) Fault {
 	})
 }
 
-// ended is an operator who says that the holder is dead, and is wrong.
-func (a postgresAdmin) ended(name, query string) Fault {
-	f := a.changed(name, query)
-	f.Excused = true
-	return f
-}
-
-// forgotten is a row that is deleted: the record goes with it.
-func (a postgresAdmin) forgotten(name, query string) Fault {
-	f := a.ended(name, query)
-	f.Forgets = true
-	return f
-}
-
 // terminated ends all connections. What was asked on them may have been done or not.
 func (a postgresAdmin) terminated() Fault {
 	return Fault{
@@ -69,34 +56,24 @@ func (a postgresAdmin) terminated() Fault {
 
 // crowded is a server that has as many connections as it takes. Whoever has one keeps it.
 func (a postgresAdmin) crowded(x *site) Fault {
-	return Fault{
-		Name: "no connections left", OnServer: true, Peers: true,
-		Strike: func(b *Bed, _ Victim) (func() error, error) {
-			leave, err := a(b.T).Crowd()
-			if err != nil {
-				return nil, err
-			}
-			return func() error {
-				leave()
-				return x.whole(b.T)
-			}, nil
-		},
-	}
+	return x.fault(Fault{Name: "no connections left", Peers: true}, func(b *Bed) (func() error, error) {
+		leave, err := a(b.T).Crowd()
+		return after(leave), err
+	})
 }
 
 // locked is a table that somebody locks as a whole, as VACUUM FULL and some ALTER TABLE do.
 func (a postgresAdmin) locked(x *site) Fault {
-	return Fault{
-		Name: "table locked", OnServer: true,
-		Strike: func(b *Bed, _ Victim) (func() error, error) {
-			unlock, err := a(b.T).Session("BEGIN; SET LOCAL lock_timeout = '10s'; LOCK TABLE leaderrun IN ACCESS EXCLUSIVE MODE")
-			if err != nil {
-				return nil, err
-			}
-			return func() error {
-				unlock()
-				return x.whole(b.T)
-			}, nil
-		},
+	return x.fault(Fault{Name: "table locked"}, func(b *Bed) (func() error, error) {
+		unlock, err := a(b.T).Session("BEGIN; SET LOCAL lock_timeout = '10s'; LOCK TABLE leaderrun IN ACCESS EXCLUSIVE MODE")
+		return after(unlock), err
+	})
+}
+
+// after is what ends a fault by an end that cannot fail; nil: nothing has begun.
+func after(end func()) func() error {
+	if end == nil {
+		return nil
 	}
+	return func() error { end(); return nil }
 }

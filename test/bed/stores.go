@@ -37,18 +37,18 @@ var Stores = []Store{
 	{Name: "postgres3", Members: threeHosts, TTL: usualTTL, Start: startPostgresReplicas},
 }
 
-func startFile(t testing.TB, _ *hosts.Network) *Running {
+func startFile(t testing.TB, n *hosts.Network) *Running {
 	t.Helper()
 	d := newDisk(t, "4m")
-	return &Running{URL: "file://" + d.dir, Dir: d.dir, Faults: d.full(func(testing.TB) error { return nil })}
+	return &Running{URL: "file://" + d.dir, Dir: d.dir, Faults: d.full(&site{net: n})}
 }
 
 func startRedis(t testing.TB, n *hosts.Network) *Running {
 	t.Helper()
-	const host = "s"
-	d, c := newDisk(t, "64m"), newClock(t)
+	d, c, at := newDisk(t, "64m"), newClock(t), n.At("s")
+	at.Dir, at.Env = d.dir, c.Environment()
 	s := servers.Redis(t, servers.RedisOptions{
-		AppendOnly: true, Address: n.Address(host), Netns: n.Name(host), Dir: d.dir, Env: c.Environment(),
+		At: at, AppendOnly: true,
 		// With "always" the server ends when it cannot write; with "everysec" it may answer before it has written, and lose
 		// that when it is killed.
 		Lines: []string{"appendfsync no", "auto-aof-rewrite-min-size 4mb"},
@@ -59,28 +59,26 @@ func startRedis(t testing.TB, n *hosts.Network) *Running {
 		_, err := s.Try("set", "filler", strings.Repeat("x", 1<<14))
 		return err
 	}
-	r := x.running("redis://", "/?longest-ttl="+usualTTL.String(), s.Port)
+	r := x.running("redis://", redisQuery)
 	r.Quarantine = usualTTL
 	r.Faults = join(x.faultsOfOne(usualTTL), []Fault{x.diskLost(false), x.restored(), x.outOfFiles()},
-		a.faults(), c.faults(x.whole), pastLease(usualTTL, d.full(x.whole)...))
+		a.faults(), c.faults(x), pastLease(usualTTL, d.full(x)...))
 	return r
 }
 
+var redisQuery = "/?longest-ttl=" + usualTTL.String()
+
 func startSentinel(t testing.TB, n *hosts.Network) *Running {
 	t.Helper()
-	var members []servers.RedisOptions
-	for _, host := range threeHosts {
-		members = append(members, servers.RedisOptions{AppendOnly: true, Address: n.Address(host), Netns: n.Name(host)})
-	}
-	set := servers.SentinelOf(t, members...)
-	var ports []int
+	set := servers.SentinelOf(t, onThree(n, func(at servers.At) servers.RedisOptions {
+		return servers.RedisOptions{At: at, AppendOnly: true}
+	})...)
+	x := siteOfMany(n, set.Servers, set.Master, set.Whole, 6*time.Second)
+	var sentinels []string
 	for _, s := range set.Sentinels {
-		ports = append(ports, s.Port)
+		sentinels = append(sentinels, s.Addr())
 	}
-	x := newSite(n, threeHosts, set.Servers, set.Whole)
-	x.leader = func(t testing.TB) server { return set.Master(t) }
-	x.election = 6 * time.Second
-	r := x.running("redis+sentinel://", "/"+set.Name+"?longest-ttl="+usualTTL.String(), ports...)
+	r := x.runningAt(sentinels, "redis+sentinel://", "/"+set.Name+strings.TrimPrefix(redisQuery, "/"))
 	r.Quarantine = usualTTL
 	r.Faults = join(x.faultsOfMany(usualTTL), redisAdmin(set.Master).faults(), []Fault{x.failover(set)})
 	return r
@@ -88,65 +86,45 @@ func startSentinel(t testing.TB, n *hosts.Network) *Running {
 
 func startEtcd(t testing.TB, n *hosts.Network) *Running {
 	t.Helper()
-	const host = "s"
-	d := newDisk(t, "256m") // a log of two files, 64 MB each
+	d, at := newDisk(t, "256m"), n.At("s") // a log of two files, 64 MB each
+	at.Dir = d.dir
 	s := servers.Etcd(t, servers.EtcdOptions{
-		Address: n.Address(host), Netns: n.Name(host), Dir: d.dir, UnsafeNoFsync: true,
-		Args: []string{"--quota-backend-bytes", "33554432", "--auto-compaction-retention", "10m"},
+		At: at, UnsafeNoFsync: true, Args: []string{"--quota-backend-bytes", "33554432", "--auto-compaction-retention", "10m"},
 	})
 	x := siteOf(n, s)
 	a := etcdAdmin(func(testing.TB) *servers.EtcdServer { return s })
-	r := x.running("etcd://", "", s.Port)
+	r := x.running("etcd://", "")
 	r.Faults = join(x.faultsOfOne(usualTTL), []Fault{x.diskLost(true), x.restored(), x.outOfFiles()},
-		pastLease(usualTTL, a.noSpace(x)), a.faults(), d.full(x.whole))
+		pastLease(usualTTL, a.noSpace(x)), a.faults(), d.full(x))
 	return r
 }
 
 func startEtcdCluster(t testing.TB, n *hosts.Network) *Running {
 	t.Helper()
-	var members []servers.EtcdOptions
-	for _, host := range threeHosts {
-		members = append(members, servers.EtcdOptions{Address: n.Address(host), Netns: n.Name(host), UnsafeNoFsync: true})
-	}
-	set := servers.EtcdClusterOf(t, members...)
-	var ports []int
-	for _, s := range set.Members {
-		ports = append(ports, s.Port)
-	}
-	x := newSite(n, threeHosts, set.Members, set.Whole)
-	x.leader = func(t testing.TB) server { return set.Leader(t) }
-	x.election = 3 * time.Second
-	r := x.running("etcd://", "", ports...)
+	set := servers.EtcdClusterOf(t, onThree(n, func(at servers.At) servers.EtcdOptions {
+		return servers.EtcdOptions{At: at, UnsafeNoFsync: true}
+	})...)
+	x := siteOfMany(n, set.Members, set.Leader, set.Whole, 3*time.Second)
+	r := x.running("etcd://", "")
 	r.Faults = join(x.faultsOfMany(usualTTL), etcdAdmin(set.Leader).faults())
 	return r
 }
 
 func startConsul(t testing.TB, n *hosts.Network) *Running {
 	t.Helper()
-	const host = "s"
-	s := servers.Consul(t, servers.ConsulOptions{Address: n.Address(host), Netns: n.Name(host)})
+	s := servers.Consul(t, servers.ConsulOptions{At: n.At("s")})
 	x := siteOf(n, s)
 	a := consulAdmin(func(testing.TB) *servers.ConsulServer { return s })
-	r := x.running("consul://", "", s.Port)
+	r := x.running("consul://", "")
 	r.Faults = join(x.faultsOfOne(consulTTL), []Fault{x.diskLost(true), x.restored()}, a.faults())
 	return r
 }
 
 func startConsulCluster(t testing.TB, n *hosts.Network) *Running {
 	t.Helper()
-	var members []servers.ConsulOptions
-	for _, host := range threeHosts {
-		members = append(members, servers.ConsulOptions{Address: n.Address(host), Netns: n.Name(host)})
-	}
-	set := servers.ConsulClusterOf(t, members...)
-	var ports []int
-	for _, s := range set.Members {
-		ports = append(ports, s.Port)
-	}
-	x := newSite(n, threeHosts, set.Members, set.Whole)
-	x.leader = func(t testing.TB) server { return set.Leader(t) }
-	x.election = 5 * time.Second
-	r := x.running("consul://", "", ports...)
+	set := servers.ConsulClusterOf(t, onThree(n, func(at servers.At) servers.ConsulOptions { return servers.ConsulOptions{At: at} })...)
+	x := siteOfMany(n, set.Members, set.Leader, set.Whole, 5*time.Second)
+	r := x.running("consul://", "")
 	r.Faults = join(x.faultsOfMany(consulTTL), consulAdmin(set.Leader).faults())
 	return r
 }

@@ -24,21 +24,16 @@ const ahead = 2 * usualTTL
 
 // faults are those of a server whose clock can be moved. It is mended when the machine's clock shows what the server's
 // showed: before that a server that loses its records as well would grant with a lesser token.
-func (c clock) faults(whole func(t testing.TB) error) []Fault {
+func (c clock) faults(x *site) []Fault {
 	if !c.Moves() {
 		return nil
 	}
-	return []Fault{{
-		Name: "clock stepped, and back", OnServer: true, Excused: true, Kills: true, AtLeast: usualTTL,
-		Strike: func(b *Bed, _ Victim) (func() error, error) {
-			mend := func() error {
-				if err := c.Move(0); err != nil {
-					return err
-				}
-				time.Sleep(ahead)
-				return whole(b.T)
-			}
-			return mend, c.Move(ahead)
-		},
-	}}
+	f := Fault{Name: "clock stepped, and back", Excused: true, Kills: true, AtLeast: usualTTL}
+	return []Fault{x.fault(f, func(*Bed) (func() error, error) {
+		return func() error {
+			err := c.Move(0)
+			time.Sleep(ahead)
+			return err
+		}, c.Move(ahead)
+	})}
 }

@@ -2,7 +2,6 @@ package bed
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -54,27 +53,15 @@ func (d *disk) fill() error {
 }
 
 // full is a disk that is full for some time, until the store needs room on it. Who has no such disk has no such fault.
-func (d *disk) full(whole func(t testing.TB) error) []Fault {
+func (d *disk) full(x *site) []Fault {
 	if !d.small {
 		return nil
 	}
-	return []Fault{{
-		Name: "disk full", OnServer: true, Peers: true, AtLeast: 2 * usualTTL,
-		Strike: func(b *Bed, _ Victim) (func() error, error) {
-			mend := func() error {
-				if err := os.Remove(d.filler()); err != nil {
-					return err
-				}
-				return whole(b.T)
-			}
-			err := d.fill()
-			if err == nil && d.strain != nil {
-				err = d.strain()
-			}
-			if err != nil {
-				return nil, errors.Join(fmt.Errorf("fill the disk: %w", err), mend())
-			}
-			return mend, nil
-		},
-	}}
+	return []Fault{x.fault(Fault{Name: "disk full", Peers: true, AtLeast: 2 * usualTTL}, func(*Bed) (func() error, error) {
+		err := d.fill()
+		if err == nil && d.strain != nil {
+			err = d.strain()
+		}
+		return func() error { return os.Remove(d.filler()) }, err
+	})}
 }

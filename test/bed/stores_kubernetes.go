@@ -5,8 +5,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"net"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -40,42 +38,38 @@ func startKubernetes(t testing.TB, n *hosts.Network) *Running {
 	t.Helper()
 	const host = "s"
 	d := newDisk(t, "256m") // a log of two files, 64 MB each
+	at := n.At(host)
+	at.Dir = d.dir
 	s := servers.Kubernetes(t, servers.KubernetesOptions{
-		Address: n.Address(host), Netns: n.Name(host), Dir: d.dir, Names: []string{host + ".test"},
-		Etcd: []string{"--quota-backend-bytes", "33554432"},
+		At: at, Names: []string{host + ".test"}, Etcd: []string{"--quota-backend-bytes", "33554432"},
 	})
 	n.Resolve(Hosts...)
-	x := newSite(n, []string{host, host}, []server{s, s.Etcd}, func() error { return nil })
-	port := strconv.Itoa(s.Port)
+	x := &site{net: n, hosts: []string{host, host}, servers: []server{s, s.Etcd}}
 	r := &Running{
-		URL: "k8s://default?kubeconfig=" +
-			s.KubeconfigAt(t, servers.KubernetesAdmin, net.JoinHostPort(host+".test", port)),
-		Addrs: []string{net.JoinHostPort(n.Address(host), port)},
+		URL:   "k8s://default?kubeconfig=" + s.KubeconfigAt(t, servers.KubernetesAdmin, fmt.Sprintf("%s.test:%d", host, s.Port)),
+		Addrs: []string{s.Addr()},
 	}
 	a := etcdAdmin(func(testing.TB) *servers.EtcdServer { return s.Etcd })
 	r.Faults = join(x.faultsOfOne(usualTTL),
 		[]Fault{x.stopped(theEtcd), x.killed(theEtcd), x.ended(), x.diskLost(true), x.restored(), x.outOfFiles()},
 		pastLease(usualTTL, x.stopped(theEtcd), a.noSpace(x)),
-		kubernetesAdmin{s}.faults(), d.full(x.whole))
+		kubernetesAdmin{s}.faults(), d.full(x))
 	return r
 }
 
 // ended is a server that is told to end, as when it is upgraded, and killed if that takes it too long.
 func (x *site) ended() Fault {
-	return Fault{
-		Name: "server ended by a signal", OnServer: true,
-		Strike: func(b *Bed, _ Victim) (func() error, error) {
-			s := x.servers[0]
-			if err := s.Signal(syscall.SIGTERM); err != nil {
-				return nil, err
-			}
-			for end := time.Now().Add(endsWithin); !s.Ended() && time.Now().Before(end); {
-				time.Sleep(20 * time.Millisecond) // between two questions
-			}
-			s.Kill()
-			return func() error { return x.whole(b.T) }, nil
-		},
-	}
+	return x.fault(Fault{Name: "server ended by a signal"}, func(*Bed) (func() error, error) {
+		s := x.servers[0]
+		if err := s.Signal(syscall.SIGTERM); err != nil {
+			return nil, err
+		}
+		for end := time.Now().Add(endsWithin); !s.Ended() && time.Now().Before(end); {
+			time.Sleep(20 * time.Millisecond) // between two questions
+		}
+		s.Kill()
+		return nil, nil
+	})
 }
 
 // kubernetesAdmin does what people do to a Kubernetes.
@@ -87,39 +81,21 @@ func (a kubernetesAdmin) faults() []Fault {
 			_, err := a.s.TryAPI("DELETE", kubernetesLeases, "")
 			return err
 		}),
-		a.deleted(),
-		once("holder taken out", func(_ testing.TB, lease string) error { return a.edit(lease, `{"spec":{"holderIdentity":""}}`) }),
+		// The record goes with it, and so does what else the store knew of the job.
+		forgetting(once("lease deleted", func(_ testing.TB, lease string) error { return a.edit(lease, "DELETE", "") })),
+		once("holder taken out", func(_ testing.TB, lease string) error {
+			return a.edit(lease, "PATCH", `{"spec":{"holderIdentity":""}}`)
+		}),
 		once("holder replaced", func(_ testing.TB, lease string) error {
-			return a.edit(lease, `{"spec":{"holderIdentity":"an operator"}}`)
+			return a.edit(lease, "PATCH", `{"spec":{"holderIdentity":"an operator"}}`)
 		}),
 	}
 }
 
-// deleted is kubectl delete lease: the record goes with it, and so does what else the store knew of the job.
-func (a kubernetesAdmin) deleted() Fault {
-	f := once("lease deleted", func(_ testing.TB, lease string) error {
-		if err := a.held(lease); err != nil {
-			return err
-		}
-		_, err := a.s.TryAPI("DELETE", kubernetesLease(lease), "")
-		return err
-	})
-	f.Excused, f.Forgets = true, true
-	return f
-}
-
-// edit changes a lease while somebody has it.
-func (a kubernetesAdmin) edit(lease, patch string) error {
-	if err := a.held(lease); err != nil {
-		return err
-	}
-	_, err := a.s.TryAPI("PATCH", kubernetesLease(lease), patch)
-	return err
-}
-
-// held fails unless somebody has a lease.
-func (a kubernetesAdmin) held(name string) error {
-	text, err := a.s.TryAPI("GET", kubernetesLease(name), "")
+// edit changes a lease, or deletes it, while somebody has it.
+func (a kubernetesAdmin) edit(name, method, body string) error {
+	path := kubernetesLease(name)
+	text, err := a.s.TryAPI("GET", path, "")
 	if err != nil {
 		return err
 	}
@@ -127,10 +103,11 @@ func (a kubernetesAdmin) held(name string) error {
 		Spec struct{ HolderIdentity string }
 	}
 	if err := json.Unmarshal([]byte(text), &lease); err != nil {
-		return fmt.Errorf("%s: %w", kubernetesLease(name), err)
+		return fmt.Errorf("%s: %w", path, err)
 	}
 	if lease.Spec.HolderIdentity == "" {
 		return errNoLease
 	}
-	return nil
+	_, err = a.s.TryAPI(method, path, body)
+	return err
 }

@@ -16,45 +16,38 @@ var postgresLines = []string{"max_connections = 80", "max_wal_size = 32MB", "che
 
 func startPostgres(t testing.TB, n *hosts.Network) *Running {
 	t.Helper()
-	const host = "s"
 	d, c := newDisk(t, "192m"), newClock(t)
-	s := servers.Postgres(t, servers.PostgresOptions{
-		Address: n.Address(host), Netns: n.Name(host), Dir: d.dir, Env: c.Environment(), Lines: postgresLines,
-		Init: []string{"--wal-segsize", "1"},
-	})
+	at := n.At("s")
+	at.Dir, at.Env = d.dir, c.Environment()
+	s := servers.Postgres(t, servers.PostgresOptions{At: at, Lines: postgresLines, Init: []string{"--wal-segsize", "1"}})
 	x := siteOf(n, s)
 	a := postgresAdmin(func(testing.TB) *servers.PostgresServer { return s })
 	d.strain = func() error { return fillLog(s) }
-	r := x.running(postgresURL(s), "/postgres?sslmode=disable&longest-ttl="+usualTTL.String(), s.Port)
+	r := x.running(postgresURL(s), postgresQuery)
 	r.Quarantine = usualTTL
 	restored := x.restored()
 	restored.Excused = false // it is told by the server's start
 	r.Faults = join(x.faultsOfOne(usualTTL), []Fault{x.diskLost(false), restored, x.outOfFiles(), x.shutDown(theServer)},
-		a.faults(), []Fault{a.crowded(x), a.locked(x)}, pastLease(usualTTL, a.locked(x)), c.faults(x.whole),
-		pastLease(usualTTL, d.full(x.whole)...))
+		a.faults(), []Fault{a.crowded(x), a.locked(x)}, pastLease(usualTTL, a.locked(x)), c.faults(x),
+		pastLease(usualTTL, d.full(x)...))
 	return r
 }
 
 // startPostgresReplicas starts a primary with two standbys, one of which has to confirm each commit.
 func startPostgresReplicas(t testing.TB, n *hosts.Network) *Running {
 	t.Helper()
-	var members []servers.PostgresOptions
-	for _, host := range threeHosts {
-		members = append(members, servers.PostgresOptions{Address: n.Address(host), Netns: n.Name(host), Lines: postgresLines})
-	}
-	set := servers.PostgresReplicas(t, 1, members...)
-	var ports []int
-	for _, s := range set.Members {
-		ports = append(ports, s.Port)
-	}
-	x := newSite(n, threeHosts, set.Members, set.Whole)
-	x.leader = func(t testing.TB) server { return set.Leader(t) }
-	r := x.running(postgresURL(set.Members[0]), "/postgres?sslmode=disable&longest-ttl="+usualTTL.String(), ports...)
+	set := servers.PostgresReplicas(t, 1, onThree(n, func(at servers.At) servers.PostgresOptions {
+		return servers.PostgresOptions{At: at, Lines: postgresLines}
+	})...)
+	x := siteOfMany(n, set.Members, set.Leader, set.Whole, 0)
+	r := x.running(postgresURL(set.Members[0]), postgresQuery)
 	r.Quarantine = usualTTL
 	r.Faults = join(x.faultsOfMany(usualTTL), postgresAdmin(set.Leader).faults(), []Fault{x.shutDown(theLeader)},
 		x.failovers(set))
 	return r
 }
+
+var postgresQuery = "/postgres?sslmode=disable&longest-ttl=" + usualTTL.String()
 
 // postgresURL is how the URL of a server begins, up to its host.
 func postgresURL(s *servers.PostgresServer) string {
@@ -74,31 +67,26 @@ func fillLog(s *servers.PostgresServer) error {
 
 // shutDown is a server that is told to end its connections and itself, and returns with its data.
 func (x *site) shutDown(who target) Fault {
-	return Fault{
-		Name: who.name + " shut down", OnServer: true, AtLeast: x.atLeast(who),
-		Strike: func(b *Bed, _ Victim) (func() error, error) {
-			hit := who.pick(b, x)
-			mend := func() error {
-				for _, i := range hit {
-					servers.Eventually(b.T, "the server ends", x.servers[i].Ended)
-				}
-				return x.whole(b.T)
+	f := x.hit(who, "shut down", func(b *Bed, hit []int) (func() error, error) {
+		return func() error {
+			for _, i := range hit {
+				servers.Eventually(b.T, "the server ends", x.servers[i].Ended)
 			}
-			return mend, x.signal(hit, syscall.SIGINT)
-		},
-	}
+			return nil
+		}, x.signal(hit, syscall.SIGINT)
+	})
+	f.Peers = false
+	return f
 }
 
 // failovers are faults of the primary during which somebody promotes a standby. The old primary takes itself for what it
 // was until it is made a standby.
 func (x *site) failovers(set *servers.PostgresSet) []Fault {
 	alone := *x
-	alone.agree = func() error { return nil } // nobody follows the old primary any more
+	alone.agree = nil // nobody follows the old primary any more
 	faults := []Fault{
 		alone.stopped(theLeader), alone.killed(theLeader), alone.dropped(theLeader), alone.cutOff(),
-		{Name: "leader in its place", OnServer: true, Peers: true, Strike: func(b *Bed, _ Victim) (func() error, error) {
-			return func() error { return alone.whole(b.T) }, nil
-		}},
+		alone.fault(Fault{Name: "leader in its place", Peers: true}, func(*Bed) (func() error, error) { return nil, nil }),
 	}
 	for i, f := range faults {
 		faults[i].Name += ", a standby promoted"

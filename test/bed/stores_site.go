@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/test/hosts"
+	"github.com/leaderrun/leaderrun/test/servers"
 	"github.com/leaderrun/leaderrun/test/waits"
 )
 
@@ -25,6 +25,7 @@ type server interface {
 	Kill()
 	Ended() bool
 	PID() int
+	Addr() string
 	Data() string
 	Answers() error
 	Restart(t testing.TB, keepData bool)
@@ -35,38 +36,76 @@ type site struct {
 	net      *hosts.Network
 	hosts    []string
 	servers  []server
-	agree    func() error              // whether all follow one leader
+	agree    func() error              // whether all follow one leader; nil: there is none
 	leader   func(t testing.TB) server // only where they are some
 	election time.Duration             // how long the others may take for another leader
 	// revive starts all servers again, with their data, when they hang for long; nil: these do not.
 	revive func(t testing.TB, keepData bool)
 }
 
-func newSite[S server](n *hosts.Network, hosts []string, servers []S, agree func() error) *site {
-	x := &site{net: n, hosts: hosts, agree: agree}
-	for _, s := range servers {
-		x.servers = append(x.servers, s)
+func siteOf(n *hosts.Network, s server) *site {
+	return &site{net: n, hosts: oneHost, servers: []server{s}}
+}
+
+// siteOfMany is members that elect one of them, within a time.
+func siteOfMany[S server](n *hosts.Network, members []S, leader func(t testing.TB) S, agree func() error, election time.Duration) *site {
+	x := &site{net: n, hosts: threeHosts, agree: agree, election: election}
+	for _, m := range members {
+		x.servers = append(x.servers, m)
 	}
+	x.leader = func(t testing.TB) server { return leader(t) }
 	return x
 }
 
-func siteOf(n *hosts.Network, s server) *site {
-	return newSite(n, oneHost, []server{s}, func() error { return nil })
+// onThree are the options of three members, each at its host.
+func onThree[Options any](n *hosts.Network, at func(at servers.At) Options) (all []Options) {
+	for _, host := range threeHosts {
+		all = append(all, at(n.At(host)))
+	}
+	return all
 }
 
 // running returns the store as clients see it, without its faults: the URL has what comes before and after the servers, by
 // name.
-func (x *site) running(before, after string, ports ...int) *Running {
-	x.net.Resolve(Hosts...)
-	r := &Running{}
-	var named []string
-	for i, host := range x.hosts {
-		port := strconv.Itoa(ports[i])
-		r.Addrs = append(r.Addrs, net.JoinHostPort(x.net.Address(host), port))
-		named = append(named, net.JoinHostPort(host+".test", port))
+func (x *site) running(before, after string) *Running {
+	var addrs []string
+	for _, s := range x.servers {
+		addrs = append(addrs, s.Addr())
 	}
-	r.URL = before + strings.Join(named, ",") + after
-	return r
+	return x.runningAt(addrs, before, after)
+}
+
+// runningAt is running for clients who ask others on the same hosts.
+func (x *site) runningAt(addrs []string, before, after string) *Running {
+	x.net.Resolve(Hosts...)
+	var named []string
+	for i, addr := range addrs {
+		_, port, _ := strings.Cut(addr, ":")
+		named = append(named, net.JoinHostPort(x.hosts[i]+".test", port))
+	}
+	return &Running{Addrs: addrs, URL: before + strings.Join(named, ",") + after}
+}
+
+// fault is one of the store that goes on until it is mended: what strike returns ends it, nil if nothing has to, and then all
+// servers have to be whole again.
+func (x *site) fault(f Fault, strike func(b *Bed) (undo func() error, err error)) Fault {
+	f.OnServer = true
+	f.Strike = func(b *Bed, _ Victim) (func() error, error) {
+		undo, err := strike(b)
+		mend := func() error {
+			if undo != nil {
+				if err := undo(); err != nil {
+					return err
+				}
+			}
+			return x.whole(b.T)
+		}
+		if err != nil {
+			return nil, errors.Join(err, mend())
+		}
+		return mend, nil
+	}
+	return f
 }
 
 // whole waits until all servers serve. One that has ended is started with the data that it has.
@@ -105,6 +144,9 @@ func (x *site) ask() error {
 	asked.Wait()
 	if err := errors.Join(errs...); err != nil {
 		return err
+	}
+	if x.agree == nil {
+		return nil
 	}
 	return x.agree()
 }

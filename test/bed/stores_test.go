@@ -177,7 +177,7 @@ func TestDiskFull(t *testing.T) {
 		servers.Lack(t, "root", "no file system can be mounted")
 	}
 	b := &Bed{T: t}
-	mend, err := d.full(func(testing.TB) error { return nil })[0].Strike(b, Victim{})
+	mend, err := d.full(&site{})[0].Strike(b, Victim{})
 	if err != nil {
 		t.Fatal(err)
 	}

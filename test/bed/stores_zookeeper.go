@@ -12,56 +12,38 @@ import (
 
 func startZooKeeper(t testing.TB, n *hosts.Network) *Running {
 	t.Helper()
-	const host = "s"
-	d := newDisk(t, "64m")
-	s := servers.ZooKeeper(t, servers.ZooKeeperOptions{Address: n.Address(host), Netns: n.Name(host), Dir: d.dir})
+	d, at := newDisk(t, "64m"), n.At("s")
+	at.Dir = d.dir
+	s := servers.ZooKeeper(t, servers.ZooKeeperOptions{At: at})
 	x := siteOf(n, s)
 	a := zookeeperAdmin(func(testing.TB) *servers.ZooKeeperServer { return s })
 	d.strain = func() error { // more than its log has room for: it ends, and the answer does not come
 		_ = s.Put("/filler", strings.Repeat("x", 1<<18))
 		return nil
 	}
-	r := x.running("zk://", "", s.Port)
+	r := x.running("zk://", "")
 	r.Faults = join(x.faultsOfOne(usualTTL), []Fault{x.diskLost(true), x.restored(), x.outOfFiles()}, a.faults(),
-		pastLease(usualTTL, d.full(x.whole)...))
+		pastLease(usualTTL, d.full(x)...))
 	return r
 }
 
 func startZooKeeperEnsemble(t testing.TB, n *hosts.Network) *Running {
 	t.Helper()
-	var members []servers.ZooKeeperOptions
-	for _, host := range threeHosts {
-		members = append(members, servers.ZooKeeperOptions{Address: n.Address(host), Netns: n.Name(host)})
-	}
-	set := servers.ZooKeeperEnsembleOf(t, members...)
-	var ports []int
-	for _, s := range set.Members {
-		ports = append(ports, s.Port)
-	}
-	x := newSite(n, threeHosts, set.Members, set.Whole)
-	x.leader = func(t testing.TB) server { return set.Leader(t) }
-	x.election = 4 * time.Second
+	set := servers.ZooKeeperEnsembleOf(t, onThree(n, func(at servers.At) servers.ZooKeeperOptions {
+		return servers.ZooKeeperOptions{At: at}
+	})...)
+	x := siteOfMany(n, set.Members, set.Leader, set.Whole, 4*time.Second)
 	// Once in hours a member whose connection to the leader breaks says "Severe unrecoverable error, from thread :
 	// FollowerRequestProcessor", a leader is elected, and nobody is served any more.
 	x.revive = set.Restart
-	r := x.running("zk://", "", ports...)
+	r := x.running("zk://", "")
 	r.Faults = join(x.faultsOfMany(usualTTL), []Fault{x.memberLost()}, zookeeperAdmin(set.Leader).faults())
 	return r
 }
 
 // memberLost is a follower that returns without its data, which it takes from the leader.
 func (x *site) memberLost() Fault {
-	return Fault{
-		Name: "follower killed, its disk lost", OnServer: true, Peers: true,
-		Strike: func(b *Bed, _ Victim) (func() error, error) {
-			i := x.followers(b, 1)[0]
-			x.servers[i].Kill()
-			return func() error {
-				x.servers[i].Restart(b.T, false)
-				return x.whole(b.T)
-			}, nil
-		},
-	}
+	return x.hit(aFollower, "killed, its disk lost", func(b *Bed, hit []int) (func() error, error) { return x.lost(b, hit[0]), nil })
 }
 
 // zookeeperAdmin does what people do to a ZooKeeper: by the server that it returns.

@@ -65,12 +65,6 @@ func (t *trial) count() Report {
 	for _, l := range t.Ledgers {
 		r.Ledger = r.Ledger.plus(l)
 	}
-	for _, s := range t.Spans {
-		if s.Pause >= t.TTL {
-			r.Paused.Spans++
-		}
-		r.Paused.Longest = max(r.Paused.Longest, s.Pause)
-	}
 	if t.Way == ours {
 		r.Takeovers = t.takeoverTimes()
 	}

@@ -69,6 +69,11 @@ func (n *Network) Address(host string) string {
 	return fmt.Sprintf("198.18.%d.%d", n.n, slices.Index(n.hosts, host)+1)
 }
 
+// At is where a server on a host runs.
+func (n *Network) At(host string) servers.At {
+	return servers.At{Address: n.Address(host), Netns: n.Name(host)}
+}
+
 func (n *Network) namespace(host string) {
 	n.t.Helper()
 	n.must("ip", "netns", "add", n.Name(host))

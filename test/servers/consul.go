@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -14,58 +13,49 @@ import (
 
 // ConsulOptions say how a Consul server differs from an empty one on ports of its own that trusts everybody.
 type ConsulOptions struct {
-	Token      string // a UUID, the token of the initial management; ACLs are on and deny all without one
+	At
+	Token      string // a UUID, the token of the initial management; ACLs are on and deny all without one. A datacenter has one
 	TLS        *Certificates
 	ClientCert bool   // with TLS: a client without a certificate is turned away
-	Address    string // "": 127.0.0.1
-	Netns      string // the network namespace in which it runs; "": where the test does
 	Config     string // more configuration, as HCL or JSON; it takes precedence
 }
 
-// ConsulServer is one running Consul server, alone or a member of a cluster.
+// ConsulServer is one running Consul server, alone or a member of a datacenter.
 type ConsulServer struct {
-	*Process
-	Name   string
-	Port   int // of HTTP, or of HTTPS with TLS
-	server int // the port of Raft and of the other servers
-	serf   int
-	id     string
-	dir    string
-	opts   ConsulOptions
-	place  place
+	*server
+	raft, serf int // its ports for the other servers
+	opts       ConsulOptions
 }
+
+// ConsulSet is the servers of a Consul datacenter.
+type ConsulSet = Set[*ConsulServer]
 
 // Consul starts a Consul server that is a datacenter of one.
 func Consul(t testing.TB, o ConsulOptions) *ConsulServer {
 	t.Helper()
-	s := newConsul(t, "s0", o)
-	s.configure(t, []*ConsulServer{s})
-	s.start(t)
-	return s
+	return alone(t, newConsul(t, o))
 }
 
-// newConsul prepares a server that does not run yet.
-func newConsul(t testing.TB, name string, o ConsulOptions) *ConsulServer {
+// ConsulCluster starts a Consul datacenter of n servers.
+func ConsulCluster(t testing.TB, n int) *ConsulSet {
 	t.Helper()
-	Require(t, "consul")
-	s := &ConsulServer{
-		Name: name, Port: FreePort(t), server: FreePort(t), serf: FreePort(t), dir: Dir(t), opts: o,
-		place: place{address: o.Address, netns: o.Netns},
-	}
-	id := rand.Text()
-	s.id = fmt.Sprintf("%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8], id[8:10], id[10:16])
-	if o.TLS != nil {
-		s.place.tls = o.TLS.Client()
-	}
-	t.Cleanup(func() {
-		if s.Process != nil {
-			s.Kill()
-		}
-	})
+	return ConsulClusterOf(t, make([]ConsulOptions, n)...)
+}
+
+// ConsulClusterOf starts a Consul datacenter.
+func ConsulClusterOf(t testing.TB, members ...ConsulOptions) *ConsulSet {
+	t.Helper()
+	return newSet(t, newConsul, members)
+}
+
+func newConsul(t testing.TB, o ConsulOptions) *ConsulServer {
+	t.Helper()
+	s := &ConsulServer{opts: o}
+	s.server = newServer(t, "consul", o.At, o.TLS, s)
+	s.raft, s.serf = FreePort(t), FreePort(t)
 	return s
 }
 
-// configure writes the configuration of one server of all.
 func (s *ConsulServer) configure(t testing.TB, all []*ConsulServer) {
 	t.Helper()
 	var join []string
@@ -76,12 +66,12 @@ func (s *ConsulServer) configure(t testing.TB, all []*ConsulServer) {
 	}
 	ports := map[string]int{
 		"http": s.Port, "https": -1, "grpc": -1, "grpc_tls": -1, "dns": -1,
-		"server": s.server, "serf_lan": s.serf, "serf_wan": -1,
+		"server": s.raft, "serf_lan": s.serf, "serf_wan": -1,
 	}
-	host := s.place.host()
+	host, id := s.place.host(), rand.Text()
 	conf := map[string]any{
 		"server": true, "bootstrap_expect": len(all), "data_dir": s.Data(), "log_level": "warn",
-		"node_name": s.Name, "node_id": s.id, // the same without its data
+		"node_name": s.Name, "node_id": fmt.Sprintf("%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8], id[8:10], id[10:16]), // the same without its data
 		"bind_addr": host, "client_addr": host, "advertise_addr": host, "ports": ports,
 		"retry_join": join, "retry_interval": "1s", "rejoin_after_leave": true,
 		"performance": map[string]any{"raft_multiplier": 1},
@@ -109,32 +99,8 @@ func (s *ConsulServer) configure(t testing.TB, all []*ConsulServer) {
 	writeFile(t, s.dir, "more.hcl", s.opts.Config)
 }
 
-// Data returns the folder with its data.
-func (s *ConsulServer) Data() string { return filepath.Join(s.dir, "data") }
-
-func (s *ConsulServer) process() (name string, p *Process) { return s.Name, s.Process }
-
-func (s *ConsulServer) start(t testing.TB) {
-	t.Helper()
-	s.run(t)
-	s.await(t)
-}
-
-// run starts the process. A server is not ready before most of its datacenter runs.
-func (s *ConsulServer) run(t testing.TB) {
-	t.Helper()
-	path, err := Binary("consul")
-	if err != nil {
-		t.Fatal(err)
-	}
-	words := s.place.words(path, "agent", "-config-file", filepath.Join(s.dir, "consul.json"),
-		"-config-file", filepath.Join(s.dir, "more.hcl"))
-	s.Process = launch(t, s.dir, words[0], words[1:]...)
-}
-
-func (s *ConsulServer) await(t testing.TB) {
-	t.Helper()
-	s.ready(t, "consul", s.Answers)
+func (s *ConsulServer) command(testing.TB) []string {
+	return []string{"agent", "-config-file", filepath.Join(s.dir, "consul.json"), "-config-file", filepath.Join(s.dir, "more.hcl")}
 }
 
 // Answers asks whether the server knows a leader and the leader takes what is written here. That is a session,
@@ -162,14 +128,8 @@ func (s *ConsulServer) leader() (leader string, err error) {
 // follows returns the server's own address among servers and that of the leader it follows.
 func (s *ConsulServer) follows() (self, leader string, err error) {
 	leader, err = s.leader()
-	return s.place.addr(s.server), leader, err
+	return s.place.addr(s.raft), leader, err
 }
-
-// Addr returns host and port for clients.
-func (s *ConsulServer) Addr() string { return s.place.addr(s.Port) }
-
-// URL returns a backend URL, without a token.
-func (s *ConsulServer) URL() string { return s.place.url("consul", s.Addr()) }
 
 // API sends a request to the server, with the token that may do everything, and returns the body of the answer.
 func (s *ConsulServer) API(t testing.TB, method, path, body string) string {
@@ -191,23 +151,5 @@ func (s *ConsulServer) try(timeout time.Duration, method, path, body string) (st
 	if s.opts.Token != "" {
 		header.Set("X-Consul-Token", s.opts.Token)
 	}
-	return s.place.answer(timeout, method, s.place.url("http", s.Addr())+path, header, body)
-}
-
-// Restart kills the server and starts it again, with its data or without. It waits until the server is ready, so
-// most of its datacenter must run.
-func (s *ConsulServer) Restart(t testing.TB, keepData bool) {
-	t.Helper()
-	s.Kill()
-	if !keepData {
-		s.wipe(t)
-	}
-	s.start(t)
-}
-
-func (s *ConsulServer) wipe(t testing.TB) {
-	t.Helper()
-	if err := os.RemoveAll(s.Data()); err != nil {
-		t.Fatal(err)
-	}
+	return s.place.answer(timeout, method, s.http()+path, header, body)
 }

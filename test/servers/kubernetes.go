@@ -11,12 +11,10 @@ import (
 
 // KubernetesOptions say how a Kubernetes differs from an empty one on ports of its own.
 type KubernetesOptions struct {
-	Address string   // "": 127.0.0.1
-	Netns   string   // the network namespace in which it runs; "": where the test does
-	Dir     string   // where the data of its etcd is; "": a folder of its own
-	Names   []string // of its host, besides localhost
-	Args    []string // more flags of the API server
-	Etcd    []string // more flags of its etcd
+	At             // its data is that of its etcd
+	Names []string // of its host, besides localhost
+	Args  []string // more flags of the API server
+	Etcd  []string // more flags of its etcd
 }
 
 // The users that a Kubernetes knows, besides its service accounts.
@@ -30,48 +28,29 @@ const (
 // uses. There are no controllers and no nodes: a Deployment is kept and gets no pods, and a service account gets no
 // secret. The process is the API server.
 type KubernetesServer struct {
-	*Process
+	*server
 	Etcd  *EtcdServer
-	Port  int
-	dir   string
 	opts  KubernetesOptions
-	place place
 	certs *Certificates
 }
 
 // Kubernetes starts a Kubernetes. It takes some seconds and 250 MB: tests that break nothing take SharedKubernetes.
 func Kubernetes(t testing.TB, o KubernetesOptions) *KubernetesServer {
 	t.Helper()
-	Require(t, "kubernetes")
-	s := &KubernetesServer{
-		// etcd's writes are not what a test of Kubernetes is about.
-		Etcd: Etcd(t, EtcdOptions{Address: o.Address, Netns: o.Netns, Dir: o.Dir, UnsafeNoFsync: true, Args: o.Etcd}),
-		Port: FreePort(t), dir: Dir(t), opts: o,
-		place: place{address: o.Address, netns: o.Netns},
-	}
-	s.certs = NewCertificates(t, append([]string{s.place.host()}, o.Names...)...)
-	s.place.tls = s.certs.Client()
+	s := &KubernetesServer{opts: o, certs: NewCertificates(t, append([]string{place{At: o.At}.host()}, o.Names...)...)}
+	s.server = newServer(t, "kubernetes", At{Address: o.Address, Netns: o.Netns}, s.certs, s)
+	// etcd's writes are not what a test of Kubernetes is about.
+	s.Etcd = Etcd(t, EtcdOptions{At: o.At, UnsafeNoFsync: true, Args: o.Etcd})
 	s.place.tls.Certificates = nil // who asks has a token
 	writeFile(t, s.dir, "tokens.csv", fmt.Sprintf("%s,%s,1,system:masters\n%s,%s,2\n",
 		staticToken(KubernetesAdmin), KubernetesAdmin, staticToken(KubernetesStranger), KubernetesStranger))
-	t.Cleanup(func() {
-		if s.Process != nil {
-			s.Kill()
-		}
-	})
 	s.start(t)
 	return s
 }
 
-func (s *KubernetesServer) start(t testing.TB) {
-	t.Helper()
-	path, err := Binary("kube-apiserver")
-	if err != nil {
-		t.Fatal(err)
-	}
-	words := append([]string{
-		path,
-		"--etcd-servers", s.Etcd.place.url("http", s.Etcd.Endpoint()),
+func (s *KubernetesServer) command(testing.TB) []string {
+	return append([]string{
+		"--etcd-servers", s.Etcd.http(),
 		"--bind-address", s.place.host(), "--advertise-address", s.place.host(), "--secure-port", fmt.Sprint(s.Port),
 		"--tls-cert-file", s.certs.ServerCert, "--tls-private-key-file", s.certs.ServerKey, "--cert-dir", s.dir,
 		"--token-auth-file", filepath.Join(s.dir, "tokens.csv"), "--client-ca-file", s.certs.CA,
@@ -82,15 +61,15 @@ func (s *KubernetesServer) start(t testing.TB) {
 		"--disable-admission-plugins", "ServiceAccount", "--endpoint-reconciler-type", "none",
 		"--enable-priority-and-fairness=false", "--profiling=false", "--feature-gates", "APIServerIdentity=false",
 	}, s.opts.Args...)
-	words = s.place.words(words...)
-	s.Process = launch(t, s.dir, words[0], words[1:]...)
-	s.ready(t, "kube-apiserver", s.isReady)
 }
 
-// isReady asks whether everything has started that has to: before, roles and namespaces may be missing.
-func (s *KubernetesServer) isReady() error {
-	_, err := s.try(5*statusTimeout, KubernetesAdmin, "GET", "/readyz", "", "") // it looks at forty things
-	return err
+// await waits until everything has started that has to: before, roles and namespaces may be missing.
+func (s *KubernetesServer) await(t testing.TB) {
+	t.Helper()
+	s.ready(t, "kube-apiserver", func() error {
+		_, err := s.try(5*statusTimeout, KubernetesAdmin, "GET", "/readyz", "", "") // it looks at forty things
+		return err
+	})
 }
 
 // Answers asks for a Lease, as clients do. The answer needs etcd.
@@ -108,9 +87,6 @@ func leasesOf(namespace string) string {
 
 // Data returns the folder with the data of its etcd.
 func (s *KubernetesServer) Data() string { return s.Etcd.Data() }
-
-// Addr returns host and port for clients.
-func (s *KubernetesServer) Addr() string { return s.place.addr(s.Port) }
 
 // URL returns a backend URL of the namespace default for a user who may do everything.
 func (s *KubernetesServer) URL(t testing.TB) string {
@@ -141,7 +117,7 @@ func (s *KubernetesServer) ask(timeout time.Duration, user, method, path, kind, 
 	if kind != "" {
 		header.Set("Content-Type", kind)
 	}
-	return s.place.ask(timeout, method, s.place.url("http", s.Addr())+path, header, body)
+	return s.place.ask(timeout, method, s.http()+path, header, body)
 }
 
 // try is ask for an answer that says that it went well.

@@ -5,9 +5,7 @@ import (
 	"crypto/rand"
 	"database/sql"
 	"fmt"
-	"os"
 	"path/filepath"
-	"syscall"
 	"testing"
 
 	"github.com/go-sql-driver/mysql"
@@ -21,38 +19,24 @@ type MariaDBOptions struct {
 
 // MariaDBServer is one running MariaDB server. Its database test is empty.
 type MariaDBServer struct {
-	*Process
-	Port     int
+	*server
 	Password string // of the user leaderrun, who may do everything
-	dir      string
 	opts     MariaDBOptions
-	as       *syscall.Credential // nil: as the tests
 }
 
 // MariaDB starts a MariaDB server.
 func MariaDB(t testing.TB, o MariaDBOptions) *MariaDBServer {
 	t.Helper()
-	Require(t, "mariadb")
-	s := &MariaDBServer{Port: FreePort(t), Password: rand.Text(), opts: o, as: unprivileged(t, "mariadb", "mysql", "nobody")}
-	s.dir = dirFor(t, s.as)
-	s.initialize(t)
-	t.Cleanup(func() {
-		if s.Process != nil {
-			s.Kill()
-		}
-	})
+	s := &MariaDBServer{Password: rand.Text(), opts: o}
+	s.server = newServer(t, "mariadb", At{}, nil, s)
 	s.start(t)
 	return s
 }
 
-// initialize makes the folder with the data.
 func (s *MariaDBServer) initialize(t testing.TB) {
 	t.Helper()
 	give(t, s.dir, s.as)
-	p := launchAs(t, s.as, s.dir, program(t, "mariadb-install-db"), append(s.common(), "--auth-root-authentication-method=socket",
-		"--skip-test-db", "--skip-name-resolve")...)
-	t.Cleanup(p.Kill)
-	p.succeed(t, "mariadb-install-db")
+	s.finish(t, "mariadb-install-db", append(s.common(), "--auth-root-authentication-method=socket", "--skip-test-db", "--skip-name-resolve")...)
 	writeFile(t, s.dir, "init.sql", fmt.Sprintf(`CREATE DATABASE IF NOT EXISTS test;
 CREATE USER IF NOT EXISTS leaderrun@'%%' IDENTIFIED BY '%s';
 GRANT ALL ON *.* TO leaderrun@'%%' WITH GRANT OPTION;
@@ -65,14 +49,12 @@ func (s *MariaDBServer) common() []string {
 	return []string{"--no-defaults", "--datadir=" + s.Data(), "--tmpdir=" + s.dir}
 }
 
-func (s *MariaDBServer) start(t testing.TB) {
-	t.Helper()
+func (s *MariaDBServer) command(testing.TB) []string {
 	args := append(s.common(), "--bind-address=127.0.0.1", fmt.Sprintf("--port=%d", s.Port), "--skip-name-resolve",
 		"--socket="+filepath.Join(s.dir, "socket"), "--pid-file="+filepath.Join(s.dir, "pid"),
 		"--init-file="+filepath.Join(s.dir, "init.sql"), "--innodb-flush-log-at-trx-commit=2",
 		"--innodb-buffer-pool-size=16M", "--innodb-log-file-size=8M")
-	s.Process = launchAs(t, s.as, s.dir, program(t, "mariadbd"), append(args, s.opts.Args...)...)
-	s.ready(t, "mariadbd", s.Answers)
+	return append(args, s.opts.Args...)
 }
 
 // Answers asks the server whether it serves its clients.
@@ -94,23 +76,4 @@ func (s *MariaDBServer) Config() *mysql.Config {
 	c.User, c.Passwd, c.Net, c.Addr, c.DBName = "leaderrun", s.Password, "tcp", s.Addr(), "test"
 	c.Logger = &mysql.NopLogger{}
 	return c
-}
-
-// Data returns the folder with its data.
-func (s *MariaDBServer) Data() string { return filepath.Join(s.dir, "data") }
-
-// Addr returns host and port.
-func (s *MariaDBServer) Addr() string { return loopback(s.Port) }
-
-// Restart kills the server and starts it again, with its data or without.
-func (s *MariaDBServer) Restart(t testing.TB, keepData bool) {
-	t.Helper()
-	s.Kill()
-	if !keepData {
-		if err := os.RemoveAll(s.Data()); err != nil {
-			t.Fatal(err)
-		}
-		s.initialize(t)
-	}
-	s.start(t)
 }

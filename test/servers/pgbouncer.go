@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
-	"syscall"
 	"testing"
 )
 
@@ -15,21 +14,17 @@ type PgBouncerOptions struct {
 	Lines []string // more lines of pgbouncer.ini
 }
 
-// PgBouncerServer is one running PgBouncer before a PostgreSQL server.
+// PgBouncerServer is one running PgBouncer before a PostgreSQL server. It keeps nothing.
 type PgBouncerServer struct {
-	*Process
-	Port   int
-	dir    string
-	server *PostgresServer
-	as     *syscall.Credential // PgBouncer refuses root; nil: as the tests
+	*server
+	behind *PostgresServer
 }
 
 // PgBouncer starts a PgBouncer that asks for the names and passwords of its server's owner, and knows nobody else.
 func PgBouncer(t testing.TB, server *PostgresServer, o PgBouncerOptions) *PgBouncerServer {
 	t.Helper()
-	Require(t, "pgbouncer")
-	s := &PgBouncerServer{Port: FreePort(t), server: server, as: unprivileged(t, "pgbouncer", "postgres", "nobody")}
-	s.dir = dirFor(t, s.as)
+	s := &PgBouncerServer{behind: server}
+	s.server = newServer(t, "pgbouncer", At{}, nil, s)
 	lines := append([]string{
 		"[databases]", fmt.Sprintf("* = host=%s port=%d", server.place.host(), server.Port),
 		"[pgbouncer]", "listen_addr = 127.0.0.1", fmt.Sprintf("listen_port = %d", s.Port), "unix_socket_dir =",
@@ -39,24 +34,11 @@ func PgBouncer(t testing.TB, server *PostgresServer, o PgBouncerOptions) *PgBoun
 	}, o.Lines...)
 	writeFile(t, s.dir, "pgbouncer.ini", strings.Join(lines, "\n")+"\n")
 	give(t, s.dir, s.as)
-	t.Cleanup(func() {
-		if s.Process != nil {
-			s.Kill()
-		}
-	})
-	s.Restart(t)
+	s.start(t)
 	return s
 }
 
-// Restart kills PgBouncer and starts it again. It keeps nothing.
-func (s *PgBouncerServer) Restart(t testing.TB) {
-	t.Helper()
-	if s.Process != nil {
-		s.Kill()
-	}
-	s.Process = launchAs(t, s.as, s.dir, program(t, "pgbouncer"), "pgbouncer.ini")
-	s.ready(t, "pgbouncer", s.Answers)
-}
+func (s *PgBouncerServer) command(testing.TB) []string { return []string{"pgbouncer.ini"} }
 
 // Answers asks the server behind it whether it serves its clients.
 func (s *PgBouncerServer) Answers() error {
@@ -64,13 +46,10 @@ func (s *PgBouncerServer) Answers() error {
 	return err
 }
 
-// Addr returns host and port.
-func (s *PgBouncerServer) Addr() string { return loopback(s.Port) }
-
 // URL returns the address of the server's database, with the name and the password of the server's owner.
 func (s *PgBouncerServer) URL() string {
 	u := url.URL{
-		Scheme: "postgres", User: url.UserPassword("postgres", s.server.Password), Host: s.Addr(), Path: "/" + s.server.database, RawQuery: "sslmode=disable",
+		Scheme: "postgres", User: url.UserPassword("postgres", s.behind.Password), Host: s.Addr(), Path: "/" + s.behind.database, RawQuery: "sslmode=disable",
 	}
 	return u.String()
 }

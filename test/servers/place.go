@@ -2,6 +2,7 @@ package servers
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -18,19 +19,21 @@ import (
 // others are waiting to be asked again.
 const statusTimeout = time.Second
 
-// place is where a server runs. Its zero value is the loopback interface.
-type place struct {
-	address string
-	netns   string      // a network namespace
-	tls     *tls.Config // of a client; nil: no TLS
+// At is where a server runs, and where it keeps its data.
+type At struct {
+	Address string   // "": 127.0.0.1
+	Netns   string   // the network namespace in which it runs; "": where the test does
+	Dir     string   // where its data is, which becomes the server's; "": a folder of its own
+	Env     []string // more of its environment
 }
 
-func (p place) host() string {
-	if p.address == "" {
-		return "127.0.0.1"
-	}
-	return p.address
+// place is how a server is reached. Its zero value is the loopback interface.
+type place struct {
+	At
+	tls *tls.Config // of a client; nil: no TLS
 }
+
+func (p place) host() string { return cmp.Or(p.Address, "127.0.0.1") }
 
 func (p place) addr(port int) string { return net.JoinHostPort(p.host(), fmt.Sprint(port)) }
 
@@ -44,21 +47,23 @@ func (p place) url(scheme string, addrs ...string) string {
 
 // words returns the words that run a program there. It keeps the process ID.
 func (p place) words(words ...string) []string {
-	if p.netns == "" {
+	if p.Netns == "" {
 		return words
 	}
-	return append([]string{"ip", "netns", "exec", p.netns}, words...)
+	return append([]string{"ip", "netns", "exec", p.Netns}, words...)
+}
+
+func (p place) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	return dialFrom(ctx, p.Netns, network, addr)
+}
+
+// client makes a connection for each request: one that is kept would be one to a server before its restart.
+func (p place) client() *http.Client {
+	return &http.Client{Transport: &http.Transport{TLSClientConfig: p.tls, DisableKeepAlives: true, DialContext: p.dial}}
 }
 
 // ask sends a request to a server from where it runs, and returns the status and the body of the answer.
 func (p place) ask(timeout time.Duration, method, url string, header http.Header, body string) (int, string, error) {
-	// A connection of its own for each: one that is kept would be one to a server before its restart.
-	client := &http.Client{Transport: &http.Transport{
-		TLSClientConfig: p.tls, DisableKeepAlives: true,
-		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
-			return dialFrom(ctx, p.netns, network, addr)
-		},
-	}}
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	q, err := http.NewRequestWithContext(ctx, method, url, bytes.NewBufferString(body))
@@ -66,7 +71,7 @@ func (p place) ask(timeout time.Duration, method, url string, header http.Header
 		return 0, "", err
 	}
 	maps.Copy(q.Header, header)
-	r, err := client.Do(q)
+	r, err := p.client().Do(q)
 	if err != nil {
 		return 0, "", err
 	}
@@ -78,7 +83,7 @@ func (p place) ask(timeout time.Duration, method, url string, header http.Header
 // answer is ask for an answer that says that it went well.
 func (p place) answer(timeout time.Duration, method, url string, header http.Header, body string) (string, error) {
 	code, text, err := p.ask(timeout, method, url, header, body)
-	if err == nil && code != http.StatusOK {
+	if err == nil && code/100 != 2 {
 		err = fmt.Errorf("%s %s: %d: %s", method, url, code, strings.TrimSpace(text))
 	}
 	return text, err

@@ -1,7 +1,6 @@
 package servers
 
 import (
-	"cmp"
 	"crypto/rand"
 	"fmt"
 	"net/url"
@@ -18,13 +17,10 @@ import (
 // PostgresOptions say how a PostgreSQL server differs from an empty one on a port of its own. It does not sync to disk: a
 // crash of the machine is no part of what a test can show, one of the server is.
 type PostgresOptions struct {
+	At
 	Short      bool          // it starts in the short run, too
 	TLS        *Certificates // TLS only
 	ClientCert bool          // with TLS: a client without a certificate is turned away
-	Address    string        // "": 127.0.0.1
-	Netns      string        // the network namespace in which it runs; "": where the test does
-	Dir        string        // where its data is, which becomes the server's; "": a folder of its own
-	Env        []string      // more of its environment
 	Init       []string      // more flags of initdb
 	Lines      []string      // more lines of postgresql.conf, which count more than those before them
 	Clients    []string      // more lines of pg_hba.conf, which come first
@@ -33,22 +29,17 @@ type PostgresOptions struct {
 // PostgresServer is one running PostgreSQL server. Whoever may enter its folder is trusted, which others of this machine
 // may not; the others need the password.
 type PostgresServer struct {
-	*Process
-	Port     int
+	*server
 	Password string // of the user postgres
 	database string // of its address
-	dir      string
 	opts     PostgresOptions
-	place    place
-	role     []string            // lines of postgresql.conf: of whom it is a standby, and who stands by it
-	as       *syscall.Credential // PostgreSQL refuses root; nil: as the tests
+	role     []string // lines of postgresql.conf: of whom it is a standby, and who stands by it
 }
 
 // Postgres starts a PostgreSQL server.
 func Postgres(t testing.TB, o PostgresOptions) *PostgresServer {
 	t.Helper()
 	s := newPostgres(t, o)
-	s.initialize(t)
 	s.start(t)
 	return s
 }
@@ -59,12 +50,9 @@ func newPostgres(t testing.TB, o PostgresOptions) *PostgresServer {
 	if !o.Short {
 		SkipShort(t)
 	}
-	Require(t, "postgres")
-	s := &PostgresServer{
-		Port: FreePort(t), Password: rand.Text(), database: "postgres", opts: o, as: unprivileged(t, "postgres", "postgres", "nobody"),
-		place: place{address: o.Address, netns: o.Netns},
-	}
-	s.dir = dirFor(t, s.as)
+	s := &PostgresServer{Password: rand.Text(), database: "postgres", opts: o}
+	s.server = newServer(t, "postgres", o.At, o.TLS, s)
+	s.place.Env = append([]string{"HOME=" + s.dir}, o.Env...) // a standby looks in the home of whoever started it for a certificate to show
 	if o.TLS != nil {
 		// It reads no key that is not its own.
 		for name, path := range map[string]string{"server.crt": o.TLS.ServerCert, "server.key": o.TLS.ServerKey, "ca.crt": o.TLS.CA} {
@@ -76,15 +64,12 @@ func newPostgres(t testing.TB, o PostgresOptions) *PostgresServer {
 		}
 	}
 	t.Cleanup(func() {
-		if s.Process != nil {
-			s.Kill()
-		}
+		s.Kill()
 		s.free()
 	})
 	return s
 }
 
-// initialize makes the folder with the data.
 func (s *PostgresServer) initialize(t testing.TB) {
 	t.Helper()
 	args := append([]string{
@@ -100,8 +85,8 @@ func (s *PostgresServer) initialize(t testing.TB) {
 func (s *PostgresServer) own(t testing.TB) {
 	t.Helper()
 	give(t, s.dir, s.as)
-	if s.opts.Dir != "" {
-		give(t, s.opts.Dir, s.as)
+	if s.place.Dir != "" {
+		give(t, s.place.Dir, s.as)
 	}
 }
 
@@ -137,32 +122,14 @@ func (s *PostgresServer) configure(t testing.TB) {
 	s.write(t, "pg_hba.conf", strings.Join(clients, "\n")+"\n")
 }
 
-// finish runs one of the server's programs to its end.
-func (s *PostgresServer) finish(t testing.TB, name string, args ...string) {
-	t.Helper()
-	p := launchAs(t, s.as, s.dir, program(t, name), args...)
-	t.Cleanup(p.Kill)
-	p.succeed(t, name)
-}
+func (s *PostgresServer) command(testing.TB) []string { return []string{"-D", s.Data()} }
 
-func (s *PostgresServer) start(t testing.TB) {
+// await starts the server again as long as the one before it, which was killed, still has its memory.
+func (s *PostgresServer) await(t testing.TB) {
 	t.Helper()
-	// A standby looks in the home of whoever started it for a certificate to show.
-	words := slices.Concat([]string{"env", "HOME=" + s.dir}, s.opts.Env, []string{program(t, "postgres"), "-D", s.Data()})
-	as := s.as
-	if s.place.netns != "" && as != nil { // only root may enter a namespace
-		words = slices.Concat([]string{
-			"setpriv", "--reuid", fmt.Sprint(as.Uid), "--regid", fmt.Sprint(as.Gid), "--clear-groups",
-			"--pdeathsig", "KILL", // of which the kernel forgets on the way to another user
-		}, words)
-		as = nil
-	}
-	words = s.place.words(words...)
-	for end := time.Now().Add(startTimeout); ; time.Sleep(20 * time.Millisecond) {
-		s.Process = launchAs(t, as, s.dir, words[0], words[1:]...)
-		if s.readyOrLeft(t, end) {
-			return
-		}
+	for end := time.Now().Add(startTimeout); !s.readyOrLeft(t, end); {
+		time.Sleep(20 * time.Millisecond)
+		s.run(t)
 	}
 }
 
@@ -207,23 +174,8 @@ func (s *PostgresServer) Try(query string) (string, error) {
 }
 
 func (s *PostgresServer) ask(timeout time.Duration, query string) (string, error) {
-	return askPostgres(timeout, s.URL(), s.reach(), query)
+	return askPostgres(timeout, s.URL(), s.place, query)
 }
-
-// reach is from where the server is reached, and how.
-func (s *PostgresServer) reach() place {
-	p := s.place
-	if s.opts.TLS != nil {
-		p.tls = s.opts.TLS.Client()
-	}
-	return p
-}
-
-// Data returns the folder with its data.
-func (s *PostgresServer) Data() string { return filepath.Join(cmp.Or(s.opts.Dir, s.dir), "data") }
-
-// Addr returns host and port.
-func (s *PostgresServer) Addr() string { return s.place.addr(s.Port) }
 
 // another returns the same server with the address of a new database.
 func (s *PostgresServer) another(t testing.TB) *PostgresServer {
@@ -324,16 +276,8 @@ func (s *PostgresServer) Cont(t testing.TB) {
 	}
 }
 
-// Restart kills the server and starts it again, with its data or without.
-func (s *PostgresServer) Restart(t testing.TB, keepData bool) {
+func (s *PostgresServer) wipe(t testing.TB) {
 	t.Helper()
-	s.Kill()
-	if !keepData {
-		s.free()
-		if err := os.RemoveAll(s.Data()); err != nil {
-			t.Fatal(err)
-		}
-		s.initialize(t)
-	}
-	s.start(t)
+	s.free()
+	s.server.wipe(t)
 }

@@ -3,7 +3,6 @@ package servers
 import (
 	"context"
 	"errors"
-	"net"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -34,9 +33,7 @@ func connectPostgres(ctx context.Context, url string, from place) (*pgconn.PgCon
 	if err != nil {
 		return nil, err
 	}
-	config.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
-		return dialFrom(ctx, from.netns, network, addr)
-	}
+	config.DialFunc = from.dial
 	if from.tls != nil {
 		config.TLSConfig.Certificates = from.tls.Certificates
 	}
@@ -47,7 +44,7 @@ func connectPostgres(ctx context.Context, url string, from place) (*pgconn.PgCon
 func (s *PostgresServer) Session(query string) (closing func(), err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
-	c, err := connectPostgres(ctx, s.URL(), s.reach())
+	c, err := connectPostgres(ctx, s.URL(), s.place)
 	if err != nil {
 		return nil, err
 	}

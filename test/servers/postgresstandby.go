@@ -3,7 +3,6 @@ package servers
 import (
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -36,7 +35,6 @@ func PostgresReplicas(t testing.TB, confirm int, members ...PostgresOptions) *Po
 		m.Password = first.Password // which is part of the data
 	}
 	set.plan(first, nil, 0) // it could not even be asked before there are standbys
-	first.initialize(t)
 	first.start(t)
 	for _, m := range set.Members[1:] {
 		set.clone(t, m)
@@ -79,13 +77,8 @@ func (s *PostgresSet) plan(m, follows *PostgresServer, confirm int) {
 func (s *PostgresSet) clone(t testing.TB, m *PostgresServer) {
 	t.Helper()
 	primary := s.Leader(t)
-	if m.Process != nil {
-		m.Kill()
-	}
-	m.free()
-	if err := os.RemoveAll(m.Data()); err != nil {
-		t.Fatal(err)
-	}
+	m.Kill()
+	m.wipe(t)
 	m.own(t)
 	// By the socket, which leads there from every host. A copy may pause for longer than a standby may.
 	m.finish(t, "pg_basebackup", "-d", "options='-c wal_sender_timeout=2min'", "-D", m.Data(), "-h", primary.Socket(),

@@ -3,10 +3,7 @@ package servers
 import (
 	"context"
 	"fmt"
-	"net"
-	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +15,7 @@ import (
 
 // RedisOptions say how a Redis server differs from an empty one on a port of its own without persistence.
 type RedisOptions struct {
+	At
 	Password   string // of the default user, and towards a master
 	ACL        []string
 	TLS        *Certificates // TLS only, and a client certificate is wanted
@@ -25,40 +23,28 @@ type RedisOptions struct {
 	ReplicaOf  *RedisServer
 	AppendOnly bool
 	Cluster    bool
-	Address    string   // "": 127.0.0.1
-	Netns      string   // the network namespace in which it runs, without TLS; "": where the test does
-	Dir        string   // where its data is; "": a folder of its own
-	Env        []string // more of its environment
 	Lines      []string // more lines of redis.conf
 }
 
 // RedisServer is one running Redis server.
 type RedisServer struct {
-	*Process
-	Port   int    // 0: a socket only
+	*server
 	Socket string // "": a port only
-	dir    string
 	opts   RedisOptions
-	place  place
 }
 
 // Redis starts a Redis server.
 func Redis(t testing.TB, o RedisOptions) *RedisServer {
 	t.Helper()
-	Require(t, "redis")
-	s := &RedisServer{dir: Dir(t), opts: o, place: place{address: o.Address, netns: o.Netns}}
-	if s.opts.Dir == "" {
-		s.opts.Dir = s.dir
-	}
+	s := newRedis(t, "redis", o)
 	lines := []string{
 		"save \"\"", "repl-diskless-sync-delay 0", "repl-ping-replica-period 1", "daemonize no",
-		"protected-mode no", "dir " + s.opts.Dir, // loopback only, or a network of the test
+		"protected-mode no", "dir " + s.Data(), // loopback only, or a network of the test
 	}
 	if o.Unix {
 		s.Socket = filepath.Join(s.dir, "redis.sock")
-		lines = append(lines, "port 0", "unixsocket "+s.Socket)
+		lines, s.Port = append(lines, "port 0", "unixsocket "+s.Socket), 0
 	} else {
-		s.Port = FreePort(t)
 		kind := "port %d"
 		if o.TLS != nil {
 			kind = "port 0\ntls-port %d"
@@ -81,25 +67,27 @@ func Redis(t testing.TB, o RedisOptions) *RedisServer {
 			fmt.Sprintf("cluster-port %d", FreePort(t)))
 	}
 	lines = append(append(lines, o.ACL...), o.Lines...)
-	writeFile(t, s.dir, "redis.conf", strings.Join(lines, "\n")+"\n")
-	t.Cleanup(func() {
-		if s.Process != nil {
-			s.Kill()
-		}
-	})
-	s.start(t)
+	s.begin(t, lines)
 	return s
 }
 
-func (s *RedisServer) start(t testing.TB) {
+// newRedis prepares a server, or a Sentinel.
+func newRedis(t testing.TB, name string, o RedisOptions) *RedisServer {
 	t.Helper()
-	words := []string{"redis-server", filepath.Join(s.dir, "redis.conf")}
-	if len(s.opts.Env) > 0 {
-		words = slices.Concat([]string{"env"}, s.opts.Env, words)
-	}
-	words = s.place.words(words...)
-	s.Process = launch(t, s.dir, words[0], words[1:]...)
-	s.ready(t, "redis-server", s.Answers)
+	s := &RedisServer{opts: o}
+	s.server = newServer(t, name, o.At, o.TLS, s)
+	return s
+}
+
+// begin starts it with these lines of configuration.
+func (s *RedisServer) begin(t testing.TB, lines []string) {
+	t.Helper()
+	writeFile(t, s.dir, "redis.conf", strings.Join(lines, "\n")+"\n")
+	s.start(t)
+}
+
+func (s *RedisServer) command(testing.TB) []string {
+	return []string{filepath.Join(s.dir, "redis.conf")}
 }
 
 // Answers asks the server whether it serves its clients: one that cannot write its data does not.
@@ -110,9 +98,6 @@ func (s *RedisServer) Answers() error {
 	}
 	return err
 }
-
-// Data returns the folder with its data.
-func (s *RedisServer) Data() string { return s.opts.Dir }
 
 // Addr returns host and port, or the path of the socket.
 func (s *RedisServer) Addr() string {
@@ -128,15 +113,7 @@ func (s *RedisServer) Restart(t testing.TB, keepData bool) {
 	if keepData && !s.opts.AppendOnly && !s.Ended() {
 		s.Do(t, "save")
 	}
-	s.Kill()
-	if !keepData {
-		for _, name := range []string{"dump.rdb", "appendonlydir"} {
-			if err := os.RemoveAll(filepath.Join(s.opts.Dir, name)); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	s.start(t)
+	s.server.Restart(t, keepData)
 }
 
 // Do runs a command on the server, as its default user.
@@ -175,20 +152,15 @@ func (s *RedisServer) Info(t testing.TB, section, name string) string {
 func (s *RedisServer) client() *goredis.Client {
 	logging.Disable()
 	o := &goredis.Options{
-		Addr: s.Addr(), Password: s.opts.Password, Protocol: 2, MaxRetries: -1, DialerRetries: 1, PoolSize: 1,
+		Addr: s.Addr(), TLSConfig: s.place.tls, Password: s.opts.Password, Protocol: 2, MaxRetries: -1, DialerRetries: 1, PoolSize: 1,
 		DisableIdentity: true, ReadTimeout: 20 * time.Second,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	}
 	if s.Socket != "" {
 		o.Network = "unix"
 	}
-	if s.opts.TLS != nil {
-		o.TLSConfig = s.opts.TLS.Client()
-	}
-	if s.place.netns != "" {
-		o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
-			return dialFrom(ctx, s.place.netns, network, addr)
-		}
+	if s.place.Netns != "" { // without TLS
+		o.Dialer = s.place.dial
 	}
 	return goredis.NewClient(o)
 }

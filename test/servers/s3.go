@@ -3,11 +3,9 @@ package servers
 import (
 	"context"
 	"crypto/sha256"
-	"crypto/tls"
 	"encoding/hex"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -33,39 +31,26 @@ type S3Options struct {
 
 // S3Server is a running S3 gateway on a folder: a real one, which signs, compares and stores as S3 does.
 type S3Server struct {
-	*Process
-	Port int
-
-	dir   string
-	opts  S3Options
-	place place
+	*server
+	opts S3Options
 }
 
 // S3 starts a server with one bucket, "bucket".
 func S3(t testing.TB, o S3Options) *S3Server {
 	t.Helper()
-	Require(t, "s3")
-	s := &S3Server{Port: FreePort(t), dir: Dir(t), opts: o}
-	if o.TLS != nil {
-		s.place.tls = o.TLS.Client()
-	}
-	for _, dir := range []string{"data", "iam", "versions"} {
+	s := &S3Server{opts: o}
+	s.server = newServer(t, "s3", At{}, o.TLS, s)
+	for _, dir := range []string{"iam", "versions"} {
 		if err := os.Mkdir(filepath.Join(s.dir, dir), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
 	s.start(t)
-	t.Cleanup(func() { s.Kill() })
 	s.API(t, "PUT", "/bucket", "")
 	return s
 }
 
-func (s *S3Server) start(t testing.TB) {
-	t.Helper()
-	path, err := Binary("versitygw")
-	if err != nil {
-		t.Fatal(err)
-	}
+func (s *S3Server) command(testing.TB) []string {
 	args := []string{
 		"--port", s.Addr(), "--access", S3AccessKey, "--secret", S3SecretKey, "--iam-dir", filepath.Join(s.dir, "iam"),
 		"--quiet", "--keep-alive",
@@ -77,25 +62,17 @@ func (s *S3Server) start(t testing.TB) {
 	if s.opts.Versioning {
 		args = append(args, "--versioning-dir", filepath.Join(s.dir, "versions"))
 	}
-	s.Process = launch(t, s.dir, path, append(args, filepath.Join(s.dir, "data"))...)
-	s.ready(t, "s3", func() error {
-		_, err := s.try(statusTimeout, "GET", "/", "")
-		return err
-	})
+	return append(args, s.Data())
 }
 
-// Restart kills the server and starts it again, with its data.
-func (s *S3Server) Restart(t testing.TB) {
-	t.Helper()
-	s.Kill()
-	s.start(t)
+// Answers asks the server for its buckets.
+func (s *S3Server) Answers() error {
+	_, err := s.try(statusTimeout, "GET", "/", "")
+	return err
 }
-
-// Addr returns host and port.
-func (s *S3Server) Addr() string { return s.place.addr(s.Port) }
 
 // Endpoint returns the URL of the server.
-func (s *S3Server) Endpoint() string { return s.place.url("http", s.Addr()) }
+func (s *S3Server) Endpoint() string { return s.http() }
 
 // User makes a user who may not do anything until a bucket's policy says so.
 func (s *S3Server) User(t testing.TB, access, secret string) {
@@ -152,18 +129,7 @@ func (s *S3Server) Ask(ctx context.Context, method, path, body string, header ma
 	if err := signer.SignHTTP(ctx, keys, q, hash, "s3", "us-east-1", time.Now()); err != nil {
 		return nil, err
 	}
-	return s.client().Do(q)
-}
-
-// client returns one that keeps no connections, which would be to a server before its restart.
-func (s *S3Server) client() *http.Client {
-	var config *tls.Config
-	if s.place.tls != nil {
-		config = s.place.tls.Clone()
-	}
-	return &http.Client{Transport: &http.Transport{
-		TLSClientConfig: config, DisableKeepAlives: true, DialContext: (&net.Dialer{}).DialContext,
-	}}
+	return s.place.client().Do(q)
 }
 
 // Keys returns the keys of all objects of the bucket that begin with a prefix.

@@ -19,21 +19,21 @@ type SentinelSet struct {
 // that its machine keeps from answering for a second is well.
 func Sentinel(t testing.TB, replicas int) *SentinelSet {
 	t.Helper()
-	return newSentinel(t, make([]RedisOptions, 1+replicas), make([]place, 3), 3*time.Second)
+	return newSentinel(t, make([]RedisOptions, 1+replicas), make([]At, 3), 3*time.Second)
 }
 
 // SentinelOf starts a master and its replicas, on addresses of their own perhaps, and beside each of them a Sentinel. The
 // first becomes the master. There must be three at least. They agree within about a second that it is down.
 func SentinelOf(t testing.TB, members ...RedisOptions) *SentinelSet {
 	t.Helper()
-	var places []place
+	var places []At
 	for _, o := range members {
-		places = append(places, place{address: o.Address, netns: o.Netns})
+		places = append(places, At{Address: o.Address, Netns: o.Netns})
 	}
 	return newSentinel(t, members, places, 500*time.Millisecond)
 }
 
-func newSentinel(t testing.TB, members []RedisOptions, places []place, down time.Duration) *SentinelSet {
+func newSentinel(t testing.TB, members []RedisOptions, places []At, down time.Duration) *SentinelSet {
 	t.Helper()
 	Require(t, "sentinel")
 	set := &SentinelSet{Name: "main"}
@@ -45,8 +45,8 @@ func newSentinel(t testing.TB, members []RedisOptions, places []place, down time
 	}
 	replicas := len(members) - 1
 	set.InSync(t, replicas)
-	for _, p := range places {
-		set.Sentinels = append(set.Sentinels, set.watch(t, p))
+	for _, at := range places {
+		set.Sentinels = append(set.Sentinels, set.watch(t, at))
 	}
 	status := fmt.Sprintf("status=ok,address=%s,slaves=%d,sentinels=%d", set.Servers[0].Addr(), replicas, len(places))
 	for _, s := range set.Sentinels {
@@ -63,20 +63,14 @@ func newSentinel(t testing.TB, members []RedisOptions, places []place, down time
 
 // watch starts a Sentinel that watches the first server. It takes it for down after a minute: the first one stays the master until
 // all of them know each other.
-func (s *SentinelSet) watch(t testing.TB, p place) *RedisServer {
+func (s *SentinelSet) watch(t testing.TB, at At) *RedisServer {
 	t.Helper()
-	x := &RedisServer{dir: Dir(t), Port: FreePort(t), place: p}
-	conf := writeFile(t, x.dir, "sentinel.conf", fmt.Sprintf(`port %d
-bind %s
-protected-mode no
-dir %s
-sentinel monitor %s %s %d 2
-sentinel down-after-milliseconds %[4]s 60000
-sentinel failover-timeout %[4]s 3000
-`, x.Port, p.host(), x.dir, s.Name, s.Servers[0].place.host(), s.Servers[0].Port))
-	words := p.words("redis-sentinel", conf)
-	x.Process = Start(t, x.dir, words[0], words[1:]...)
-	x.ready(t, "redis-sentinel", x.Answers)
+	x, master := newRedis(t, "sentinel", RedisOptions{At: at}), s.Servers[0]
+	x.begin(t, []string{
+		fmt.Sprintf("port %d", x.Port), "bind " + x.place.host(), "protected-mode no", "dir " + x.dir,
+		fmt.Sprintf("sentinel monitor %s %s %d 2", s.Name, master.place.host(), master.Port),
+		"sentinel down-after-milliseconds " + s.Name + " 60000", "sentinel failover-timeout " + s.Name + " 3000",
+	})
 	return x
 }
 
@@ -90,10 +84,7 @@ func (s *SentinelSet) URL() string {
 }
 
 // Master returns the server that most Sentinels name, or nil.
-func (s *SentinelSet) Master(t testing.TB) *RedisServer {
-	t.Helper()
-	return s.master()
-}
+func (s *SentinelSet) Master(testing.TB) *RedisServer { return s.master() }
 
 func (s *SentinelSet) master() *RedisServer {
 	votes := map[string]int{}

@@ -49,10 +49,7 @@ var kinds = map[string]func(t *testing.T) served{
 	"zookeeper": func(t *testing.T) served {
 		t.Helper()
 		s := ZooKeeper(t, ZooKeeperOptions{})
-		return served{s, s.Addr(), func() { Eventually(t, "put", func() bool { return s.Put("/k", "value") == nil }) }, func() (string, error) {
-			n, err := s.Get("/k")
-			return n.Data, err
-		}}
+		return served{s, s.Addr(), func() { Eventually(t, "put", func() bool { return s.Put("/k", "value") == nil }) }, func() (string, error) { return s.Get("/k") }}
 	},
 	"kubernetes": func(t *testing.T) served {
 		t.Helper()

@@ -2,35 +2,51 @@ package servers
 
 import (
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 )
 
 // member is a server of a set that elects one of its members.
-type member interface {
+type member[M any] interface {
 	comparable
-	process() (name string, p *Process)
-	Kill()
-	run(t testing.TB)
-	await(t testing.TB)
-	wipe(t testing.TB)
+	variant
+	base() *server
+	configure(t testing.TB, all []M)           // tells it who the members are: itself alone, perhaps
 	follows() (self, leader string, err error) // the names of itself and of the member that leads
 }
 
-// set is what the sets of all stores have in common.
-type set[M member] struct {
+// Set is a cluster, a datacenter or an ensemble.
+type Set[M member[M]] struct {
 	Members []M
-	settle  func(t testing.TB) // what is left to do when all members answer; nil: nothing
 }
 
-// begin starts members that were configured.
-func (s *set[M]) begin(t testing.TB) {
+// newSet starts members that differ, in their addresses perhaps.
+func newSet[M member[M], O any](t testing.TB, prepare func(t testing.TB, o O) M, options []O) *Set[M] {
 	t.Helper()
-	tellAll(t, len(s.Members), func(i int) (string, *Process) { return s.Members[i].process() })
+	s := &Set[M]{}
+	for i, o := range options {
+		m := prepare(t, o)
+		m.base().Name = fmt.Sprintf("m%d", i)
+		s.Members = append(s.Members, m)
+	}
+	for _, m := range s.Members {
+		m.configure(t, s.Members)
+	}
+	tellAll(t, len(s.Members), func(i int) (string, *Process) { b := s.Members[i].base(); return b.Name, b.Process })
 	s.start(t)
+	return s
 }
 
-func (s *set[M]) start(t testing.TB) {
+// alone starts the only member of a set.
+func alone[M member[M]](t testing.TB, m M) M {
+	t.Helper()
+	m.configure(t, []M{m})
+	m.base().start(t)
+	return m
+}
+
+func (s *Set[M]) start(t testing.TB) {
 	t.Helper()
 	for _, m := range s.Members {
 		m.run(t)
@@ -38,14 +54,11 @@ func (s *set[M]) start(t testing.TB) {
 	for _, m := range s.Members {
 		m.await(t)
 	}
-	if s.settle != nil {
-		s.settle(t)
-	}
 	s.Agreed(t)
 }
 
 // Restart kills all members and starts them again, with their data or without.
-func (s *set[M]) Restart(t testing.TB, keepData bool) {
+func (s *Set[M]) Restart(t testing.TB, keepData bool) {
 	t.Helper()
 	for _, m := range s.Members {
 		m.Kill()
@@ -58,60 +71,32 @@ func (s *set[M]) Restart(t testing.TB, keepData bool) {
 	s.start(t)
 }
 
+// URL returns a backend URL that names all members, without credentials.
+func (s *Set[M]) URL() string {
+	var addrs []string
+	for _, m := range s.Members {
+		addrs = append(addrs, m.base().Addr())
+	}
+	first := s.Members[0].base()
+	return first.place.url(first.kind.scheme, addrs...)
+}
+
 // Leader returns the member that most members follow, as soon as there is one.
-func (s *set[M]) Leader(t testing.TB) M {
+func (s *Set[M]) Leader(t testing.TB) M {
 	t.Helper()
 	var nobody M
 	return s.Changed(t, nobody)
 }
 
-func (s *set[M]) leader() (leader M, all bool) {
-	i, all := leaderOf(len(s.Members), func(i int) (string, string, error) { return s.Members[i].follows() })
-	if i < 0 {
-		return leader, false
-	}
-	return s.Members[i], all
-}
-
-// Agreed waits until all members follow one leader, and returns it.
-func (s *set[M]) Agreed(t testing.TB) M {
-	t.Helper()
-	var now M
-	Eventually(t, "all members follow one leader", func() (all bool) {
-		now, all = s.leader()
-		return all
-	})
-	return now
-}
-
-// Whole asks whether all members follow one leader.
-func (s *set[M]) Whole() error {
-	if _, all := s.leader(); !all {
-		return errors.New("not all members follow one leader")
-	}
-	return nil
-}
-
-// Changed waits until most members follow another leader than old, who takes what is written, and returns it.
-func (s *set[M]) Changed(t testing.TB, old M) M {
-	t.Helper()
-	var now, nobody M
-	Eventually(t, "a leader, and another one", func() bool {
-		now, _ = s.leader()
-		return now != nobody && now != old
-	})
-	now.await(t)
-	return now
-}
-
-// leaderOf asks n members at once for their own name and for that of the leader they follow. It returns the
-// number of the member that more than half of all name, or -1, and whether all n do.
-func leaderOf(n int, status func(i int) (self, leader string, err error)) (int, bool) {
+// leader asks all members at once for their own name and for that of the leader they follow. It returns the member that
+// more than half of all name, or nobody, and whether all do.
+func (s *Set[M]) leader() (leader M, all bool) {
+	n := len(s.Members)
 	selves, leaders := make([]string, n), make([]string, n)
 	var asked sync.WaitGroup
-	for i := range n {
+	for i, m := range s.Members {
 		asked.Go(func() {
-			if self, leader, err := status(i); err == nil {
+			if self, leader, err := m.follows(); err == nil {
 				selves[i], leaders[i] = self, leader
 			}
 		})
@@ -125,8 +110,39 @@ func leaderOf(n int, status func(i int) (self, leader string, err error)) (int, 
 			}
 		}
 		if 2*votes > n {
-			return i, votes == n
+			return s.Members[i], votes == n
 		}
 	}
-	return -1, false
+	return leader, false
+}
+
+// Agreed waits until all members follow one leader, and returns it.
+func (s *Set[M]) Agreed(t testing.TB) M {
+	t.Helper()
+	var now M
+	Eventually(t, "all members follow one leader", func() (all bool) {
+		now, all = s.leader()
+		return all
+	})
+	return now
+}
+
+// Whole asks whether all members follow one leader.
+func (s *Set[M]) Whole() error {
+	if _, all := s.leader(); !all {
+		return errors.New("not all members follow one leader")
+	}
+	return nil
+}
+
+// Changed waits until most members follow another leader than old, who takes what is written, and returns it.
+func (s *Set[M]) Changed(t testing.TB, old M) M {
+	t.Helper()
+	var now, nobody M
+	Eventually(t, "a leader, and another one", func() bool {
+		now, _ = s.leader()
+		return now != nobody && now != old
+	})
+	now.await(t)
+	return now
 }

@@ -9,15 +9,16 @@ import (
 )
 
 // shared is a server that the tests of this process share while they run beside each other: none runs while nobody has it.
-type shared[S any] struct {
+type shared[S, Options any] struct {
 	sync.Mutex
+	start  func(t testing.TB, o Options) S
 	server S
 	life   *life
 	users  int
 }
 
-// of returns the server, which is started if nobody has it.
-func (x *shared[S]) of(t testing.TB, start func(t testing.TB) S) S {
+// of returns the server, which is started, as its options are by default, if nobody has it.
+func (x *shared[S, Options]) of(t testing.TB) S {
 	t.Helper()
 	x.Lock()
 	defer x.Unlock()
@@ -28,7 +29,8 @@ func (x *shared[S]) of(t testing.TB, start func(t testing.TB) S) S {
 				born.end()
 			}
 		}()
-		x.server, x.life = start(born), born
+		var o Options
+		x.server, x.life = x.start(born, o), born
 	}
 	x.users++
 	t.Cleanup(func() {
@@ -42,55 +44,34 @@ func (x *shared[S]) of(t testing.TB, start func(t testing.TB) S) S {
 }
 
 var (
-	sharedConsul     shared[*ConsulServer]
-	sharedEtcd       shared[*EtcdServer]
-	sharedKubernetes shared[*KubernetesServer]
-	sharedPostgres   shared[*PostgresServer]
-	sharedRedis      shared[*RedisServer]
-	sharedZooKeeper  shared[*ZooKeeperServer]
+	sharedConsul     = shared[*ConsulServer, ConsulOptions]{start: Consul}
+	sharedEtcd       = shared[*EtcdServer, EtcdOptions]{start: Etcd}
+	sharedKubernetes = shared[*KubernetesServer, KubernetesOptions]{start: Kubernetes}
+	sharedPostgres   = shared[*PostgresServer, PostgresOptions]{start: Postgres}
+	sharedRedis      = shared[*RedisServer, RedisOptions]{start: Redis}
+	sharedZooKeeper  = shared[*ZooKeeperServer, ZooKeeperOptions]{start: ZooKeeper}
 )
 
 // SharedConsul returns a Consul that the tests of this process share while they run beside each other. Who asks touches nothing
 // but what is below a prefix of its own.
-func SharedConsul(t testing.TB) *ConsulServer {
-	t.Helper()
-	return sharedConsul.of(t, func(t testing.TB) *ConsulServer { t.Helper(); return Consul(t, ConsulOptions{}) })
-}
+func SharedConsul(t testing.TB) *ConsulServer { t.Helper(); return sharedConsul.of(t) }
 
 // SharedEtcd is SharedConsul for etcd.
-func SharedEtcd(t testing.TB) *EtcdServer {
-	t.Helper()
-	return sharedEtcd.of(t, func(t testing.TB) *EtcdServer { t.Helper(); return Etcd(t, EtcdOptions{}) })
-}
+func SharedEtcd(t testing.TB) *EtcdServer { t.Helper(); return sharedEtcd.of(t) }
 
 // SharedRedis is SharedConsul for Redis.
-func SharedRedis(t testing.TB) *RedisServer {
-	t.Helper()
-	return sharedRedis.of(t, func(t testing.TB) *RedisServer { t.Helper(); return Redis(t, RedisOptions{}) })
-}
+func SharedRedis(t testing.TB) *RedisServer { t.Helper(); return sharedRedis.of(t) }
 
 // SharedZooKeeper is SharedConsul for ZooKeeper.
-func SharedZooKeeper(t testing.TB) *ZooKeeperServer {
-	t.Helper()
-	return sharedZooKeeper.of(t, func(t testing.TB) *ZooKeeperServer { t.Helper(); return ZooKeeper(t, ZooKeeperOptions{}) })
-}
+func SharedZooKeeper(t testing.TB) *ZooKeeperServer { t.Helper(); return sharedZooKeeper.of(t) }
 
 // SharedKubernetes returns a Kubernetes that the tests of this process share while they run beside each other. Who
 // asks breaks nothing but what is in a namespace of its own.
-func SharedKubernetes(t testing.TB) *KubernetesServer {
-	t.Helper()
-	Require(t, "kubernetes")
-	return sharedKubernetes.of(t, func(t testing.TB) *KubernetesServer { t.Helper(); return Kubernetes(t, KubernetesOptions{}) })
-}
+func SharedKubernetes(t testing.TB) *KubernetesServer { t.Helper(); return sharedKubernetes.of(t) }
 
 // SharedPostgres returns an empty database of a PostgreSQL server that the tests of this process share while they run beside each
 // other. Who asks neither stops it nor starts it again, and asks about nobody's connections and locks but those of the database.
-func SharedPostgres(t testing.TB) *PostgresServer {
-	t.Helper()
-	Require(t, "postgres")
-	s := sharedPostgres.of(t, func(t testing.TB) *PostgresServer { t.Helper(); return Postgres(t, PostgresOptions{}) })
-	return s.another(t)
-}
+func SharedPostgres(t testing.TB) *PostgresServer { t.Helper(); return sharedPostgres.of(t).another(t) }
 
 // life is a test to those who need one to start a server, and ends when it is told, not when the test does.
 type life struct {

@@ -35,29 +35,6 @@ const (
 	longestPause = 20 * time.Millisecond
 )
 
-// binaries says which programs a name in LEADERRUN_TEST_REQUIRE stands for.
-var binaries = map[string][]string{
-	"redis":      {"redis-server", "redis-cli"},
-	"sentinel":   {"redis-server", "redis-sentinel"},
-	"cluster":    {"redis-server", "redis-cli"},
-	"etcd":       {"etcd", "etcdctl"},
-	"consul":     {"consul"},
-	"kubernetes": {"kube-apiserver", "etcd"},
-	"zookeeper":  {"java"},
-	"pgbouncer":  {"pgbouncer", "postgres"},
-	"s3":         {"versitygw"},
-	"postgres":   {"initdb", "postgres", "psql"},
-	"mariadb":    {"mariadbd", "mariadb-install-db", "mariadb"},
-	"sqlite3":    {"sqlite3"},
-	"cron":       {"cron"},
-	"netns":      {"ip", "nft"},
-	"dpkg":       {"dpkg", "dpkg-deb", "unshare", "nsenter"},
-	"rpm":        {"rpm"},
-	"systemd":    {"systemd-analyze"},
-	"man":        {"man", "groff"},
-	"shells":     {"bash", "zsh", "fish"},
-}
-
 // built is where scripts/servers.sh puts the servers that it builds, the same on every system. It is set before
 // a test changes the environment.
 var built = func() string {
@@ -108,10 +85,6 @@ func program(t testing.TB, name string) string {
 	return path
 }
 
-// quick are the servers of the short run (go test -short, which is make test): Debian has them. PostgreSQL and ZooKeeper take a second
-// of a processor to start, and do so in the short run only where their options say so.
-var quick = []string{"redis", "postgres", "zookeeper", "sqlite3", "cron", "netns", "faketime"}
-
 // leftToAll is why the short run skips a test.
 const leftToAll = "left to make test-all"
 
@@ -128,10 +101,10 @@ func SkipShort(t testing.TB) {
 // that are not quick to the long one.
 func Require(t testing.TB, server string) {
 	t.Helper()
-	if testing.Short() && !slices.Contains(quick, server) {
+	if testing.Short() && !catalog[server].quick {
 		t.Skipf("%s: %s", leftToAll, server)
 	}
-	for _, name := range binaries[server] {
+	for _, name := range catalog[server].programs {
 		if _, err := Binary(name); err == nil {
 			continue
 		}
@@ -223,18 +196,13 @@ type Process struct {
 // Start starts a program and kills it when the test ends. Its output goes to a file of dir, which Log shows.
 func Start(t testing.TB, dir, name string, args ...string) *Process {
 	t.Helper()
-	p := launch(t, dir, name, args...)
+	p := launchAs(t, nil, dir, name, args...)
 	t.Cleanup(p.Kill)
 	return p
 }
 
-// launch is Start for a process that outlives the test: one that a case restarts belongs to the test around it.
-func launch(t testing.TB, dir, name string, args ...string) *Process {
-	t.Helper()
-	return launchAs(t, nil, dir, name, args...)
-}
-
-// launchAs is launch as another user; nil: as the test's own.
+// launchAs is Start as another user, nil: as the test's own, for a process that outlives the test: one that a case restarts belongs
+// to the test around it.
 func launchAs(t testing.TB, as *syscall.Credential, dir, name string, args ...string) *Process {
 	t.Helper()
 	log, err := os.CreateTemp(dir, filepath.Base(name)+"-*.log")
@@ -281,8 +249,11 @@ func environment() []string {
 	return env
 }
 
-// Kill ends the process without a chance to say goodbye, and returns when it is gone.
+// Kill ends the process without a chance to say goodbye, and returns when it is gone. It may not have been started.
 func (p *Process) Kill() {
+	if p == nil {
+		return
+	}
 	p.kill.Do(func() { _ = p.cmd.Process.Kill() })
 	<-p.done
 }
@@ -363,8 +334,11 @@ func awaitFrozen(pid int) {
 // PID returns the process ID.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// Ended says whether the process is gone.
+// Ended says whether the process is gone, or was never started.
 func (p *Process) Ended() bool {
+	if p == nil {
+		return true
+	}
 	select {
 	case <-p.done:
 		return true

@@ -27,70 +27,55 @@ const (
 // ZooKeeperOptions say how a ZooKeeper server differs from an empty one on ports of its own that trusts everybody. It does
 // not sync to disk: a crash of the machine is no part of what a test can show, one of the server is.
 type ZooKeeperOptions struct {
+	At
 	Short             bool          // it starts in the short run, too
 	TLS               *Certificates // it has no port without
 	ClientCert        bool          // with TLS: a client without a certificate is turned away
-	Address           string        // "": 127.0.0.1
-	Netns             string        // the network namespace in which it runs; "": where the test does
-	Dir               string        // where its data is; "": a folder of its own
 	TickTime          time.Duration // 0: half a second; ZooKeeper's own default is two
 	MaxSessionTimeout time.Duration // 0: 40 s, as by default
-	Digest            string        // USER:PASSWORD that the requests of this package are made with; "": nobody's
 	Lines             []string      // more lines of zoo.cfg; the last of two counts
 }
 
 // ZooKeeperServer is one running ZooKeeper server, alone or a member of an ensemble.
 type ZooKeeperServer struct {
-	*Process
-	Name   string
-	Port   int // of clients, which speak TLS there if it has certificates
-	peer   int // the port of the other members
-	vote   int // the port of elections
-	id     int // of a member; 0: alone
-	dir    string
-	opts   ZooKeeperOptions
-	place  place
-	member bool
+	*server
+	peer, vote int // its ports for the other members, and for elections
+	id         int // of a member; 0: alone
+	opts       ZooKeeperOptions
 }
+
+// ZooKeeperSet is a ZooKeeper ensemble.
+type ZooKeeperSet = Set[*ZooKeeperServer]
 
 // ZooKeeper starts a ZooKeeper server that is alone. Its shortest session is of one second.
 func ZooKeeper(t testing.TB, o ZooKeeperOptions) *ZooKeeperServer {
 	t.Helper()
-	s := newZooKeeper(t, 1, o)
-	s.configure(t, nil)
-	s.start(t)
-	return s
+	return alone(t, newZooKeeper(t, o))
 }
 
-// newZooKeeper prepares a server that does not run yet.
-func newZooKeeper(t testing.TB, id int, o ZooKeeperOptions) *ZooKeeperServer {
+// ZooKeeperEnsembleOf starts a ZooKeeper ensemble.
+func ZooKeeperEnsembleOf(t testing.TB, members ...ZooKeeperOptions) *ZooKeeperSet {
+	t.Helper()
+	SkipShort(t)
+	return newSet(t, newZooKeeper, members)
+}
+
+func newZooKeeper(t testing.TB, o ZooKeeperOptions) *ZooKeeperServer {
 	t.Helper()
 	if !o.Short {
 		SkipShort(t)
 	}
-	Require(t, "zookeeper")
 	if _, err := os.Stat(zookeeperJar); err != nil {
 		Lack(t, "zookeeper", zookeeperJar+" is not installed: make servers")
 	}
-	s := &ZooKeeperServer{
-		Name: fmt.Sprintf("z%d", id), Port: FreePort(t), peer: FreePort(t), vote: FreePort(t), id: id, dir: Dir(t), opts: o,
-		place: place{address: o.Address, netns: o.Netns},
-	}
-	if o.TLS != nil {
-		s.place.tls = o.TLS.Client()
-	}
-	t.Cleanup(func() {
-		if s.Process != nil {
-			s.Kill()
-		}
-	})
+	s := &ZooKeeperServer{opts: o}
+	s.server = newServer(t, "zookeeper", o.At, o.TLS, s)
+	s.peer, s.vote = FreePort(t), FreePort(t)
 	return s
 }
 
-// configure writes the configuration of one server of all; none: it is alone.
 func (s *ZooKeeperServer) configure(t testing.TB, all []*ZooKeeperServer) {
 	t.Helper()
-	s.member = len(all) > 0
 	lines := []string{
 		"dataDir=" + s.Data(), fmt.Sprintf("tickTime=%d", cmp.Or(s.opts.TickTime, quickTick).Milliseconds()),
 		"initLimit=20", "syncLimit=4", "maxClientCnxns=0", "forceSync=no", "preAllocSize=64", "admin.enableServer=false",
@@ -110,8 +95,14 @@ func (s *ZooKeeperServer) configure(t testing.TB, all []*ZooKeeperServer) {
 	} else {
 		lines = append(lines, fmt.Sprintf("clientPort=%d", s.Port), "clientPortAddress="+s.place.host())
 	}
-	for _, m := range all {
-		lines = append(lines, fmt.Sprintf("server.%d=%s:%d:%d", m.id, m.place.host(), m.peer, m.vote))
+	for i, m := range all {
+		if len(all) == 1 {
+			break
+		}
+		if m == s {
+			s.id = i + 1
+		}
+		lines = append(lines, fmt.Sprintf("server.%d=%s:%d:%d", i+1, m.place.host(), m.peer, m.vote))
 	}
 	writeFile(t, s.dir, "zoo.cfg", strings.Join(append(lines, s.opts.Lines...), "\n")+"\n")
 }
@@ -135,53 +126,31 @@ func (s *ZooKeeperServer) keyStore(t testing.TB, name, cert, certKey string) str
 	return writeFile(t, s.dir, name, string(text))
 }
 
-// Data returns the folder with its data.
-func (s *ZooKeeperServer) Data() string {
-	return filepath.Join(cmp.Or(s.opts.Dir, s.dir), "data")
-}
-
-func (s *ZooKeeperServer) process() (name string, p *Process) { return s.Name, s.Process }
-
-func (s *ZooKeeperServer) start(t testing.TB) {
+func (s *ZooKeeperServer) initialize(t testing.TB) {
 	t.Helper()
-	s.run(t)
-	s.await(t)
-}
-
-// run starts the process. A member is not ready before most of its ensemble runs.
-func (s *ZooKeeperServer) run(t testing.TB) {
-	t.Helper()
-	if err := os.MkdirAll(s.Data(), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if s.member {
+	s.server.initialize(t)
+	if s.id > 0 {
 		writeFile(t, s.Data(), "myid", fmt.Sprintln(s.id))
 	}
-	words := s.java(t, "-Dorg.slf4j.simpleLogger.log.org.apache.zookeeper.server.NIOServerCnxn=error", "-Dzookeeper.jmx.log4j.disable=true",
-		"org.apache.zookeeper.server.quorum.QuorumPeerMain", filepath.Join(s.dir, "zoo.cfg"))
-	s.Process = launch(t, s.dir, words[0], words[1:]...)
 }
 
-// java returns the words that run a program of ZooKeeper's where the server is.
-func (s *ZooKeeperServer) java(t testing.TB, args ...string) []string {
-	t.Helper()
+func (s *ZooKeeperServer) command(testing.TB) []string {
+	return s.java("-Dorg.slf4j.simpleLogger.log.org.apache.zookeeper.server.NIOServerCnxn=error", "-Dzookeeper.jmx.log4j.disable=true",
+		"org.apache.zookeeper.server.quorum.QuorumPeerMain", filepath.Join(s.dir, "zoo.cfg"))
+}
+
+// java returns the words after "java" that run a program of ZooKeeper's.
+func (s *ZooKeeperServer) java(args ...string) []string {
 	jars := []string{zookeeperJar}
 	for _, name := range []string{"netty-codec", "netty-resolver", "netty-transport-native-unix-common", "slf4j-simple"} {
 		jars = append(jars, filepath.Join(filepath.Dir(zookeeperJar), name+".jar"))
 	}
 	words := []string{
-		program(t, "java"),
 		// It is small and starts often: little memory, and no time spent on compiling well.
 		"-Xmx96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-XX:-UsePerfData",
 		"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Djava.io.tmpdir=" + s.dir, "-cp", strings.Join(jars, ":"),
 	}
-	return s.place.words(append(words, args...)...)
-}
-
-// await waits until the server takes what is written.
-func (s *ZooKeeperServer) await(t testing.TB) {
-	t.Helper()
-	s.ready(t, "zookeeper", s.Answers)
+	return append(words, args...)
 }
 
 // Answers opens a session at the server and closes it, which most members have to agree to.
@@ -223,28 +192,4 @@ func (s *ZooKeeperServer) follows() (self, leader string, err error) {
 		self = leader
 	}
 	return self, leader, nil
-}
-
-// Addr returns host and port for clients.
-func (s *ZooKeeperServer) Addr() string { return s.place.addr(s.Port) }
-
-// URL returns a backend URL, without credentials.
-func (s *ZooKeeperServer) URL() string { return s.place.url("zk", s.Addr()) }
-
-// Restart kills the server and starts it again, with its data or without. It waits until the server is ready, so
-// most of its ensemble must run. A member without its data takes that of the others.
-func (s *ZooKeeperServer) Restart(t testing.TB, keepData bool) {
-	t.Helper()
-	s.Kill()
-	if !keepData {
-		s.wipe(t)
-	}
-	s.start(t)
-}
-
-func (s *ZooKeeperServer) wipe(t testing.TB) {
-	t.Helper()
-	if err := os.RemoveAll(s.Data()); err != nil {
-		t.Fatal(err)
-	}
 }

@@ -1,7 +1,6 @@
 package servers
 
 import (
-	"fmt"
 	"os/exec"
 	"strings"
 	"testing"
@@ -10,16 +9,6 @@ import (
 // CLI has zkCli.sh do commands, a line each, in one session: as nobody, until an addauth says who. It returns what is
 // printed. The last command has to go well.
 func (s *ZooKeeperServer) CLI(t testing.TB, commands string) string {
-	t.Helper()
-	out, err := s.TryCLI(t, commands)
-	if err != nil {
-		t.Fatalf("zkCli.sh: %v", err)
-	}
-	return out
-}
-
-// TryCLI is CLI for a last command that may fail.
-func (s *ZooKeeperServer) TryCLI(t testing.TB, commands string) (string, error) {
 	t.Helper()
 	var args []string
 	if c := s.opts.TLS; c != nil {
@@ -32,13 +21,13 @@ func (s *ZooKeeperServer) TryCLI(t testing.TB, commands string) (string, error) 
 	// That is all that zkCli.sh runs. Over TLS an addauth that does not wait for the session is answered before it, and the client
 	// takes that for the session.
 	args = append(args, "org.apache.zookeeper.ZooKeeperMain", "-waitforconnection", "-server", s.Addr())
-	words := s.java(t, args...)
+	words := s.place.words(append([]string{program(t, "java")}, s.java(args...)...)...)
 	c := exec.CommandContext(t.Context(), words[0], words[1:]...)
 	c.Dir, c.Env = s.dir, environment()
 	c.Stdin = strings.NewReader(strings.TrimSpace(commands) + "\nquit\n") // with the exit code of the command before
 	out, err := c.CombinedOutput()
 	if err != nil {
-		err = fmt.Errorf("%w: %s", err, out)
+		t.Fatalf("zkCli.sh: %v: %s", err, out)
 	}
-	return string(out), err
+	return string(out)
 }

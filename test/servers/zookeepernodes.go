@@ -13,15 +13,6 @@ import (
 	"time"
 )
 
-// ZooKeeperNode is what a server knows of a node.
-type ZooKeeperNode struct {
-	Data         string
-	Czxid, Mzxid int64 // the transactions that created it and that changed its data last
-	Version      int32 // how often its data has been changed
-	Owner        int64 // the session that takes it along when it ends; 0: none
-	Children     int
-}
-
 // ZooKeeperError is the code with which a server refuses.
 type ZooKeeperError int32
 
@@ -40,17 +31,12 @@ const (
 	zkSetData  = 5
 	zkChildren = 8
 	zkSync     = 9
-	zkAuth     = 100
 	zkClose    = -11
 )
 
-// zkAuthXID is the number of the request that presents a password; others count up from 1.
-const zkAuthXID = -4
-
-// Get returns a node, as most members have it.
-func (s *ZooKeeperServer) Get(nodePath string) (ZooKeeperNode, error) {
-	var n ZooKeeperNode
-	err := s.ask(startTimeout, func(c *zkSession) error {
+// Get returns the data of a node, as most members have them.
+func (s *ZooKeeperServer) Get(nodePath string) (data string, err error) {
+	err = s.ask(startTimeout, func(c *zkSession) error {
 		if _, err := c.do(zkSync, zkString(nil, nodePath)); err != nil {
 			return err
 		}
@@ -58,22 +44,10 @@ func (s *ZooKeeperServer) Get(nodePath string) (ZooKeeperNode, error) {
 		if err != nil {
 			return err
 		}
-		n.Data = string(r.bytes())
-		n.Czxid, n.Mzxid, _, _ = r.long(), r.long(), r.long(), r.long()
-		n.Version, _, _ = r.int(), r.int(), r.int()
-		n.Owner, _, n.Children = r.long(), r.int(), int(r.int())
+		data = string(r.bytes())
 		return r.err
 	})
-	return n, err
-}
-
-// Children returns the names of the nodes directly below one.
-func (s *ZooKeeperServer) Children(nodePath string) (names []string, err error) {
-	err = s.ask(startTimeout, func(c *zkSession) error {
-		names, err = c.children(nodePath)
-		return err
-	})
-	return names, err
+	return data, err
 }
 
 // Put changes the data of a node, whatever its version is, or makes a lasting one that everybody may use.
@@ -108,8 +82,7 @@ func (s *ZooKeeperServer) MustDelete(t testing.TB, nodePath string) {
 // zkSession is a session of one connection. It is not for use by several goroutines.
 type zkSession struct {
 	net.Conn
-	timeout time.Duration // as negotiated
-	xid     int32
+	xid int32
 }
 
 // ask opens a session, has it used, and closes it again.
@@ -123,13 +96,6 @@ func (s *ZooKeeperServer) ask(timeout time.Duration, use func(c *zkSession) erro
 	if err := c.open(timeout); err != nil {
 		return err
 	}
-	if s.opts.Digest != "" {
-		c.xid = zkAuthXID - 1
-		if _, err := c.do(zkAuth, zkString(zkString(zkInt(nil, 0), "digest"), s.opts.Digest)); err != nil {
-			return err
-		}
-		c.xid = 0
-	}
 	if use != nil {
 		err = use(c)
 	}
@@ -141,7 +107,7 @@ func (s *ZooKeeperServer) ask(timeout time.Duration, use func(c *zkSession) erro
 func (s *ZooKeeperServer) dial(timeout time.Duration) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
-	c, err := dialFrom(ctx, s.place.netns, "tcp", s.Addr())
+	c, err := s.place.dial(ctx, "tcp", s.Addr())
 	if err != nil {
 		return nil, err
 	}
@@ -165,7 +131,6 @@ func (c *zkSession) open(timeout time.Duration) error {
 		return err
 	}
 	_, granted, id := r.int(), r.int(), r.long()
-	c.timeout = time.Duration(granted) * time.Millisecond
 	if r.err == nil && (granted <= 0 || id == 0) {
 		return errors.New("zookeeper: no session")
 	}

@@ -122,10 +122,7 @@ func TestFailover(t *testing.T) {
 		if killed {
 			master.Kill()
 		} else {
-			servers.Eventually(t, "the Sentinels accept the order", func() bool {
-				_, err := set.Sentinels[round%3].Try("sentinel", "failover", set.Name)
-				return err == nil
-			})
+			set.FailOver(t, round%3, master)
 		}
 		promoted := set.Changed(t, master)
 		if killed {

@@ -16,10 +16,10 @@ type SentinelSet struct {
 }
 
 // Sentinel starts a master with replicas and three Sentinels, who agree within some seconds that it is down: not sooner, as one
-// that its machine keeps from answering for a second is well.
+// that its machine keeps from answering for five is well.
 func Sentinel(t testing.TB, replicas int) *SentinelSet {
 	t.Helper()
-	return newSentinel(t, make([]RedisOptions, 1+replicas), make([]At, 3), 3*time.Second)
+	return newSentinel(t, make([]RedisOptions, 1+replicas), make([]At, 3), 6*time.Second)
 }
 
 // SentinelOf starts a master and its replicas, on addresses of their own perhaps, and beside each of them a Sentinel. The
@@ -89,10 +89,7 @@ func (s *SentinelSet) Master(testing.TB) *RedisServer { return s.master() }
 func (s *SentinelSet) master() *RedisServer {
 	votes := map[string]int{}
 	for _, x := range s.Sentinels {
-		answer, _ := x.Try("sentinel", "get-master-addr-by-name", s.Name) // one that is away has no vote
-		if words, _ := answer.([]any); len(words) == 2 {
-			votes[fmt.Sprint(words[0], ":", words[1])]++
-		}
+		votes[s.named(x)]++
 	}
 	for _, server := range s.Servers {
 		if 2*votes[server.Addr()] > len(s.Sentinels) {
@@ -116,6 +113,29 @@ func (s *SentinelSet) InSync(t testing.TB, n int) {
 		}
 		return false
 	})
+}
+
+// FailOver has a Sentinel promote a replica of a master that is well. A Sentinel gives an order up that it cannot carry out within
+// some seconds, and is asked again.
+func (s *SentinelSet) FailOver(t testing.TB, by int, old *RedisServer) {
+	t.Helper()
+	x := s.Sentinels[by]
+	Eventually(t, "a Sentinel names another master", func() bool {
+		if now := s.named(x); now != "" && now != old.Addr() {
+			return true
+		}
+		_, _ = x.Try("sentinel", "failover", s.Name)
+		return false
+	})
+}
+
+// named is the address of the master that a Sentinel names; "": it names none.
+func (s *SentinelSet) named(x *RedisServer) string {
+	answer, _ := x.Try("sentinel", "get-master-addr-by-name", s.Name) // one that is away has no vote
+	if words, _ := answer.([]any); len(words) == 2 {
+		return fmt.Sprint(words[0], ":", words[1])
+	}
+	return ""
 }
 
 // Changed waits until the Sentinels name another master than old, and returns it.

@@ -48,22 +48,15 @@ func slotRules() []rule {
 	token := func(id string, token int64) func(*scene) {
 		return func(s *scene) { s.span(id, beats.RoleMain).Token = token }
 	}
-	gone := func(s *scene) {
-		s.Spans = slices.DeleteFunc(s.Spans, func(s Span) bool { return s.Run == "p3" })
-	}
 	return []rule{
 		{name: "slots, all is well", change: withSlots(func(*scene) {})},
 		{name: "two in one slot", change: withSlots(lives("p1", 70)), broken: []string{"I1", "I5"}, says: "two runs of slots#0 at once from 70000 ms to 70000 ms: p3 (token 402) began on c while p1"},
-		{name: "two in slots of the same number, and different numbers of slots", change: withSlots(func(s *scene) {
-			s.span("p4", beats.RoleMain).Part = 1
-		}), broken: []string{"I1", "I2", "I6"}, says: "two runs of slots#1"},
 		{name: "a token twice in a slot", change: withSlots(token("p3", 401)), broken: []string{"I2"}, says: "two runs of slots#0 have the token 401"},
 		{name: "a token twice, in two slots", change: withSlots(token("p3", 900))},
 		{name: "a token that goes back in a slot", change: withSlots(token("p3", 399)), broken: []string{"I2"}, says: "the token 399 of slots#0 is below 401"},
 		{name: "the ledger of a slot took something stale", change: withSlots(func(s *scene) {
 			s.Ledgers[JobSlots+"#0"] = Ledger{Writes: 300, StaleFenced: 1}
 		}), broken: []string{"I1'"}, says: "the fenced ledger of slots#0 accepted 1 writes"},
-		{name: "nobody takes a slot", change: withSlots(gone), broken: []string{"I6"}, says: "nobody ran slots#0 until 200000 ms"},
 		{name: "slots that never ran", change: withSlots(func(s *scene) {
 			s.Spans = slices.DeleteFunc(s.Spans, func(s Span) bool { return s.Job == JobSlots })
 		}), broken: []string{"I0"}, says: "slots never ran"},
@@ -110,12 +103,6 @@ func sharedRules() []rule {
 		{name: "a worker that could not go on after a run", change: func(s *scene) {
 			s.shard(JobShards, "u1", "a", 0, 3, 401, 0, 1, 20).code(78)
 		}},
-		{name: "a worker that says that none ran", change: func(s *scene) {
-			s.shard(JobShards, "u1", "a", 0, 3, 401, 0, 1, 20).code(64)
-		}, broken: []string{"I7"}, says: "that says that COMMAND did not run, and it did"},
-		{name: "0 from workers none of which came to its end", change: func(s *scene) {
-			s.shard(JobShards, "u1", "a", 0, 3, 401, 0, 1, 20).code(0)
-		}, broken: []string{"I7"}, says: "none of its runs came to its end"},
 		{name: "two runs end with their wrapper", change: two(killed(59.9))},
 		{name: "one of two runs outlives its wrapper", change: two(killed(60.1)), broken: []string{"I5"}, says: "its run of slots#1 lived until 60100 ms"},
 		{name: "one of two runs outlives its guardian", change: two(func(s *scene, b *Blow) {
@@ -178,11 +165,6 @@ func shardRules() []rule {
 			s.shard(JobShardsSkip, "k2", "c", 2, 3, 701, 1000, 123, 124).code(76)
 			s.blow(Blow{Fault: "store emptied", Where: "server", Struck: sec(122.5), Forgets: true})
 		})},
-		{name: "who had begun a tick goes on with it after the store forgot", change: with(func(s *scene) {
-			s.shard(JobShardsSkip, "k2", "c", 2, 3, 701, 1000, 123, 124).code(76)
-			s.shard(JobShardsSkip, "k3", "a", 3, 2, 801, 1000, 125, 126).code(76)
-			s.blow(Blow{Fault: "store emptied", Where: "server", Struck: sec(122.5), Forgets: true})
-		})},
 		{name: "0 although a run was lost that nobody made up for", change: with(func(s *scene) {
 			s.span("k1", beats.RoleMain).Over = false
 		}), broken: []string{"I7"}, says: "its run of shards-skip#1 did not come to its end, and nobody had begun another"},
@@ -197,31 +179,15 @@ func shardRules() []rule {
 			without(s, "n2")
 			without(s, "n1")
 		}), broken: []string{"I7"}, says: "nobody had begun shards-rerun#1 for tick 1000"},
-		{name: "0 although a shard was never begun, when the store was broken", change: with(func(s *scene) {
-			calm(s)
-			without(s, "n2")
-			without(s, "n1")
-			s.blow(Blow{Fault: "server stopped", Where: "server", Struck: sec(110), Mended: sec(119)})
-		})},
 		{name: "a shard again that was said to be done", change: with(func(s *scene) {
 			s.shard(JobShardsRerun, "n3", "c", 1, 2, 603, 1000, 150, 151).attempt(3).over()
 		}), broken: []string{"I3"}, says: "tick 1000 of shards-rerun#1 ran again although its wrapper had said that it was done"},
 		{name: "a shard again whose end was not recorded, and 0 when all was done", change: with(func(s *scene) {
 			s.shard(JobShardsRerun, "n3", "c", 0, 2, 503, 1000, 130, 131).attempt(2).over()
 		})},
-		{name: "75 of a wrapper that ran some shards well", change: with(func(s *scene) { s.end("n0").Code = 75 })},
-		{name: "69 of a wrapper that ran some shards", change: with(func(s *scene) { s.end("n0").Code = 69 })},
-		{name: "the next tick after a command that was killed", change: with(func(s *scene) {
-			s.Spans = slices.DeleteFunc(s.Spans, func(s Span) bool { return s.Run == "n2" })
-			s.shard(JobShardsRerun, "n3", "c", 1, 2, 603, 1008, 150, 151).over().code(76)
-			s.Faults[len(s.Faults)-1].Fault = commandKilled
-		})},
 		{name: "the next tick after a wrapper that was killed", change: with(func(s *scene) {
 			s.Spans = slices.DeleteFunc(s.Spans, func(s Span) bool { return s.Run == "n2" })
 			s.shard(JobShardsRerun, "n3", "c", 1, 2, 603, 1008, 150, 151).over().code(76)
 		}), broken: []string{"I3"}, says: "tick 1008 of shards-rerun#1 ran although tick 1000 was begun"},
-		{name: "an attempt at a shard without a higher number", change: with(func(s *scene) {
-			s.span("n2", beats.RoleMain).Attempt = 1
-		}), broken: []string{"I3"}, says: "attempt 1 of tick 1000 of shards-rerun#1 came after attempt 1"},
 	}
 }

@@ -1,7 +1,6 @@
 package acceptance
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
@@ -53,9 +52,6 @@ func (f *farm) write(text string) {
 	}
 }
 
-// log is the file that a job's command writes to, whichever host it runs on.
-func (f *farm) log(job string) string { return filepath.Join(f.dir, job+".log") }
-
 // start starts the daemon of a host. Its commands find the host's name in HOST.
 func (f *farm) start(host string) *wrapper {
 	f.t.Helper()
@@ -98,34 +94,4 @@ func fetch(url string) {
 func (f *farm) shows(host, page string, code int) {
 	f.t.Helper()
 	servers.Eventually(f.t, fmt.Sprintf("%s of %s is %d", page, host, code), func() bool { return f.get(host, page) == code })
-}
-
-// runsOn waits until a job runs, and returns on which of the daemons.
-func (f *farm) runsOn(job string, daemons map[string]*wrapper) (host string) {
-	f.t.Helper()
-	return runsOn(f.t, append(f.Where("s"), binary, "status", "--json", "--backend", f.backend), job, daemons)
-}
-
-// runsOn waits until a job runs by what status says, and returns on which of the daemons.
-func runsOn(t *testing.T, status []string, job string, daemons map[string]*wrapper) (host string) {
-	t.Helper()
-	servers.Eventually(t, job+" runs", func() bool {
-		text, err := execOutput(status...)
-		var all []struct {
-			Job string
-			PID int
-		}
-		if err != nil || json.Unmarshal([]byte(text), &all) != nil {
-			return false
-		}
-		for _, j := range all {
-			for name, w := range daemons {
-				if j.Job == job && j.PID == w.pid() {
-					host = name
-				}
-			}
-		}
-		return host != ""
-	})
-	return host
 }

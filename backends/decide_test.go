@@ -373,13 +373,3 @@ func TestToken(t *testing.T) {
 		t.Errorf("%+v, want one more than the floor of the store %d", d, floor)
 	}
 }
-
-func TestRefusalError(t *testing.T) {
-	for want, r := range map[string]backends.Refusal{
-		"held for 3s": {Verdict: backends.Held, Wait: 3 * time.Second}, "done": {Verdict: backends.IsDone},
-	} {
-		if got := r.Error(); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
-	}
-}

@@ -54,7 +54,6 @@ func TestForgetTick(t *testing.T) {
 				}
 			},
 		},
-		{name: "the only one, due this moment", before: after(backends.Done, forTick("a", 10)), order: forget, check: is(tick(10) - 1)},
 		{
 			name: "the only one, in the future", before: ahead, order: forget,
 			check: func(t *testing.T, s, before *store) {
@@ -67,10 +66,6 @@ func TestForgetTick(t *testing.T) {
 		{
 			name: "another one than was seen", err: backends.ErrOver, before: after(backends.Done, forTick("a", 3), forTick("b", 4)),
 			order: func(*store) backends.Order { return forgetTick(tick(3)) },
-		},
-		{
-			name: "none was seen", err: backends.ErrOver, before: after(backends.Done, forTick("a", 3)),
-			order: func(*store) backends.Order { return forgetTick(0) },
 		},
 		{
 			name: "back to the latest one before it", order: forget,
@@ -104,44 +99,12 @@ func TestForgetTick(t *testing.T) {
 				}
 			},
 		},
-		{
-			name: "one before it was started, and then claimed and taken back", order: forget,
-			check: func(t *testing.T, s, before *store) {
-				is(tick(2))(t, s, before)
-				if d := s.acquire(forTick("d", 2)); d.Refusal == nil || d.Refusal.Verdict != backends.IsLost {
-					t.Errorf("an older one runs again: %+v", d)
-				}
-			},
-			before: func(t *testing.T, s *store) {
-				ran(t, s, rerun(forTick("a", 2)), backends.Lost)
-				c := rerun(forTick("b", 2))
-				grant(t, s, c)
-				s.abandon(c)
-				ran(t, s, forTick("c", 3), backends.Done)
-			},
-		},
-		{
-			name: "of a run whose end is known, while another is on", order: forget, check: is(tick(3) - 1),
-			before: func(t *testing.T, s *store) { ran(t, s, forTick("a", 3), backends.Done); grant(t, s, by("b")) },
-		},
 		{name: "being run now", before: during(forTick("a", 3)), order: forget, refuse: backends.Held, wait: ttl},
 		{
 			name: "perhaps being run now", order: forget, refuse: backends.Vanished, wait: ttl,
 			before: func(t *testing.T, s *store) { grant(t, s, forTick("a", 3)); s.vanish() },
 		},
 		{name: "of a holder that died", before: afterDeath(forTick("a", 3)), order: forget, check: is(tick(3) - 1)},
-		{
-			name: "in the future", order: forget, check: is(tick(3)),
-			before: func(t *testing.T, s *store) { ran(t, s, forTick("a", 3), backends.Done); ahead(t, s) },
-		},
-		{
-			name: "one passed meanwhile", order: forget, check: is(tick(3) - 1),
-			before: func(t *testing.T, s *store) {
-				g := grant(t, s, forTick("a", 3))
-				s.acquire(forTick("b", 4))
-				s.finish(g, backends.Done)
-			},
-		},
 	})
 }
 

@@ -78,47 +78,6 @@ func TestRewatchPausesLonger(t *testing.T) {
 	})
 }
 
-// TestRewatchAfterALongWatch: one that stood for a while is begun anew after a short pause, and one that did not stand as long
-// as the longest pause is no such watch.
-func TestRewatchAfterALongWatch(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		const last = 9
-		ctx, cancel := context.WithCancel(t.Context())
-		b := &breaks{
-			lasts: func(n int) time.Duration {
-				switch n {
-				case 6:
-					return longPause
-				case 7:
-					return longPause + 1
-				}
-				return 0
-			},
-			fails: func(n int) error {
-				if n == last {
-					cancel()
-				}
-				return errors.New("connection lost")
-			},
-		}
-		<-rewatch(t, ctx, t.Context(), b)
-		if len(b.began) != last {
-			t.Fatalf("%d watches, want %d", len(b.began), last)
-		}
-		pause := func(after int) time.Duration { return b.began[after].Sub(b.ended[after-1]) }
-		if got := pause(6); got < longPause/2 {
-			t.Errorf("after a watch of %v a pause of %v", longPause, got)
-		}
-		if got := pause(7); got >= shortPause {
-			t.Errorf("after a longer watch a pause of %v", got)
-		}
-		if got := pause(8); got < shortPause || got >= 2*shortPause {
-			t.Errorf("and after the next one, of %v", got)
-		}
-	})
-}
-
 // TestRewatchEnds: where no retry helps, and with its context or its driver, in the middle of a watch or of a pause.
 func TestRewatchEnds(t *testing.T) {
 	t.Parallel()

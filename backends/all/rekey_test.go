@@ -33,17 +33,6 @@ func TestRotatedPassword(t *testing.T) {
 				s.Do(t, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'app'`)
 			}
 		},
-		"etcd": func(t *testing.T) (string, string, func(string)) {
-			t.Helper()
-			s := servers.Etcd(t, servers.EtcdOptions{UnsafeNoFsync: true, Password: "sesame"})
-			s.Ctl(t, "user", "add", "app:old-one")
-			s.Ctl(t, "user", "grant-role", "app", "root")
-			return "etcd://app:PASSWORD@" + s.Endpoint() + "/jobs", "etcd://app:PASSWORD@" + s.Endpoint() + "/others", func(password string) {
-				s.Ctl(t, "user", "delete", "app") // which ends its tokens
-				s.Ctl(t, "user", "add", "app:"+password)
-				s.Ctl(t, "user", "grant-role", "app", "root")
-			}
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

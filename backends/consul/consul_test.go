@@ -20,6 +20,7 @@ func TestMain(m *testing.M) { suite.Main(m) }
 const (
 	management = "9f0a4b0e-6c1b-4d8e-8f63-0d5a5a4d1c11"
 	shortTTL   = 2 * time.Second
+	outlasting = 10 * time.Second            // what a machine that stands still for five seconds does not end
 	shortest   = `session_ttl_min = "500ms"` // 10 s otherwise
 )
 
@@ -38,12 +39,6 @@ func open(t testing.TB, url string) *driver {
 		}
 		return &driver{backends.NewEngine(s), s}, nil
 	}, url)
-}
-
-// read returns what is kept about a job.
-func (d *driver) read(ctx context.Context, job string) (*state, error) {
-	s, _, err := d.store.list(job, query(ctx))
-	return s, err
 }
 
 func server(t testing.TB) *servers.ConsulServer {

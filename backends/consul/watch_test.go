@@ -118,39 +118,3 @@ func TestWatchIndex(t *testing.T) {
 	steps.Finish(other, g)
 	told(t, "released", ch, suite.Looks)
 }
-
-// TestWatchRestored: a snapshot is restored under a watch.
-func TestWatchRestored(t *testing.T) {
-	t.Parallel()
-	steps := suite.On(t)
-	s := server(t)
-	d, other := open(t, s.URL()), open(t, s.URL())
-	steps.Finish(other, steps.Acquire(other, claim("job", "a", time.Minute)))
-	snapshot := s.API(t, "GET", "/v1/snapshot", "")
-	g := steps.Acquire(other, claim("job", "b", time.Minute))
-	ch := watch(t, d, "job")
-	told(t, "the watch stands", ch, suite.Looks)
-	s.API(t, "PUT", "/v1/snapshot", snapshot)
-	told(t, "restored", ch, suite.Looks)
-	steps.Lost(other, g)
-	next := steps.Acquire(other, claim("job", "c", time.Minute))
-	told(t, "taken", ch, func(n backends.News) bool { return n.Seen.Token == next.Token })
-	steps.Finish(other, next)
-	told(t, "released", ch, suite.Looks)
-}
-
-// TestWatchForbidden: without the right to read, a watch ends, and waiting goes on by timers.
-func TestWatchForbidden(t *testing.T) {
-	t.Parallel()
-	s := servers.Consul(t, servers.ConsulOptions{Token: management})
-	d := open(t, "consul://:00000000-0000-0000-0000-00000000dead@"+s.Addr())
-	ch := watch(t, d, "job")
-	select {
-	case n, ok := <-ch:
-		if ok {
-			t.Errorf("told %+v without a right to read", n)
-		}
-	case <-time.After(suite.Patience):
-		t.Error("the watch goes on")
-	}
-}

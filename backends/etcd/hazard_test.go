@@ -3,18 +3,14 @@ package etcd
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/backends/etcd/rpc"
 	"github.com/leaderrun/leaderrun/test/servers"
-	"github.com/leaderrun/leaderrun/test/suite"
 )
 
 var errLost = errors.New("the reply was lost")
@@ -54,23 +50,6 @@ type noticing struct {
 func (n *noticing) Grant(ctx context.Context, id, ttl int64) (rpc.LeaseReply, error) {
 	*n.lease = id
 	return n.client.Grant(ctx, id, ttl)
-}
-
-// TestKeyDeletedWhileTheLeaseLives: keepalives go on for a lease whose key is gone (charts#326, #327, etcd#11777).
-func TestKeyDeletedWhileTheLeaseLives(t *testing.T) {
-	w := newWorld(t)
-	g := w.Acquire(w.d, newClaim("job"))
-	lease := w.operator.state(t, "job").lease
-	w.operator.deleteLease(t, "job")
-	reply, err := w.operator.client.KeepAlive(t.Context(), lease)
-	if err != nil || reply.TTL <= 0 {
-		t.Fatalf("the lease does not live: %+v, %v", reply, err)
-	}
-	_, err = w.d.Renew(t.Context(), g)
-	w.WantLost("Renew", err)
-	w.Refused(w.other, newClaim("job"), backends.Vanished)
-	w.Finish(w.d, g)
-	w.Finish(w.other, w.Acquire(w.other, newClaim("job")))
 }
 
 // TestRenewalConfirmedAfterRevoke: some versions answer a renewal with OK although the lease was revoked
@@ -200,91 +179,4 @@ func TestTwoClustersInOneClaim(t *testing.T) {
 	if _, err := d.Acquire(t.Context(), c); !backends.IsPermanent(err) || !strings.Contains(err.Error(), "different etcd clusters") {
 		t.Errorf("Acquire: %v", err)
 	}
-}
-
-// TestLostReplies: whichever reply is lost, asking again gives the same grant, one token and one run, and is
-// never taken for a refusal (go-redis' retries and their kind).
-func TestLostReplies(t *testing.T) {
-	w := newWorld(t)
-	for _, seen := range []backends.LastSeen{{}, {Token: 1}} { // a first claim, and a later one
-		for _, request := range []string{"grant", "read", "swap", "keepalive", "revoke"} {
-			job := fmt.Sprint(request, " ", seen.Token)
-			d := open(t, w.server.URL())
-			var lost atomic.Bool
-			intercept(d, nil, func(r string) error {
-				if r == request && lost.CompareAndSwap(false, true) {
-					return errLost
-				}
-				return nil
-			})
-			c := newClaim(job)
-			c.Seen = seen
-			w.Repeat(d, w.other, c, func() { lost.Store(false) })
-			w.runs(job, 3)
-		}
-	}
-}
-
-// TestServerRaisesTTL: an etcd with slow elections gives longer leases than were asked for. What counts for those
-// who wait is what was given.
-func TestServerRaisesTTL(t *testing.T) {
-	w := newWorld(t)
-	const given = 10 * time.Minute
-	for _, d := range []*driver{w.d, w.other} {
-		d.store.client = &raising{client: d.store.client, to: given}
-	}
-	c := newClaim("job")
-	g := w.Acquire(w.d, c)
-	if g.TTL != given || g.Claim.TTL != c.TTL {
-		t.Errorf("TTL %v of a claim for %v, want %v of %v", g.TTL, g.Claim.TTL, given, c.TTL)
-	}
-	again := w.Acquire(w.d, c)
-	if again.TTL != given || again.Token != g.Token || again.Native != g.Native {
-		t.Errorf("asked again: %+v, want %+v", again, g)
-	}
-	w.Renew(w.d, g)
-	if r := w.operator.state(t, "job").record; r.TTL != given.Milliseconds() {
-		t.Errorf("the record says %d ms", r.TTL)
-	}
-	w.operator.deleteLease(t, "job")
-	if r := w.Refused(w.other, newClaim("job"), backends.Vanished); r.Wait != given {
-		t.Errorf("a newcomer waits %v, want %v", r.Wait, given)
-	}
-}
-
-// raising is what an etcd does whose leases are longer than what is asked for (TestALeaseThatIsTooShortIsRoundedUp of package rpc).
-type raising struct {
-	client
-	to time.Duration
-}
-
-func (r *raising) Grant(ctx context.Context, id, _ int64) (rpc.LeaseReply, error) {
-	return r.client.Grant(ctx, id, int64(r.to/time.Second))
-}
-
-// TestRecordChangedUnderARenewal: a candidate notes a tick and an operator asks for the end of the run between
-// what the holder knows and what it writes. None of the three is lost.
-func TestRecordChangedUnderARenewal(t *testing.T) {
-	w := newWorld(t)
-	g := w.Acquire(w.d, newClaim("job"))
-	w.Renew(w.d, g)
-	ask := backends.BreakRequest{Token: g.Token, Reason: "maintenance", At: 1}
-	tick := time.Now().Unix() - 10
-	var done atomic.Bool
-	intercept(w.d, func(request string) {
-		if request == "swap" && done.CompareAndSwap(false, true) {
-			candidate := newClaim("job")
-			candidate.Tick = tick
-			w.Refused(w.other, candidate, backends.Held)
-			w.operator.change(t, "job", suite.WithBreak(ask))
-		}
-	}, nil)
-	signal := w.Renew(w.d, g)
-	if signal.Break == nil || cmp.Diff(ask, *signal.Break) != "" {
-		t.Errorf("signal %+v, want %+v", signal.Break, ask)
-	}
-	if r := w.operator.state(t, "job").record; r.Passed != tick || r.Break == nil {
-		t.Errorf("passed %d, break %v; want %d and a request", r.Passed, r.Break, tick)
-	}
-	w.Finish(w.d, g)
 }

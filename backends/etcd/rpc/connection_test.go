@@ -111,54 +111,6 @@ func TestASecondTimeOutEndsTheConnection(t *testing.T) {
 	}
 }
 
-// A sign of life between two time-outs shows that it is the requests that are slow.
-func TestTimeOutsWithAnAnswerInBetweenLeaveTheConnection(t *testing.T) {
-	t.Parallel()
-	event := make(chan struct{})
-	c := client(t, handler(t, func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasSuffix(r.URL.Path, "Watch/Watch") {
-			w.Header().Set("Content-Type", "application/grpc")
-			for range 5 {
-				_, _ = io.WriteString(w, message("\x18\x01")) // created
-				_ = http.NewResponseController(w).Flush()
-				select {
-				case <-event:
-				case <-r.Context().Done():
-				}
-			}
-		}
-		<-r.Context().Done()
-	}, nil))
-	w := watch(t, c, "k", "").stands(t)
-	first, second, last := soon(t), untilTold{t.Context(), make(chan struct{})}, make(chan struct{})
-	go func() {
-		defer close(last)
-		_, err := c.Range(second, rpc.Range{Key: []byte("k")})
-		if !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("got %v", err)
-		}
-	}()
-	if _, err := c.Range(first, rpc.Range{Key: []byte("k")}); !errors.Is(err, context.DeadlineExceeded) {
-		t.Fatalf("got %v", err)
-	}
-	event <- struct{}{}
-	w.stands(t)
-	close(second.out)
-	<-last
-	for range 3 {
-		select {
-		case event <- struct{}{}:
-		case err := <-w.ended:
-			t.Fatal(err)
-		}
-		w.stands(t)
-	}
-	w.stop()
-	if err := w.end(t); !errors.Is(err, context.Canceled) {
-		t.Fatalf("got %v", err)
-	}
-}
-
 // untilTold is a context that runs out when it is told to.
 type untilTold struct {
 	context.Context
@@ -194,29 +146,5 @@ func TestEveryCallReturnsWithItsContextWhileTLSHangs(t *testing.T) {
 		if err := call(soon(t), c); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%s timed out: got %v", name, err)
 		}
-	}
-}
-
-func TestCloseEndsWhatIsBeingOpened(t *testing.T) {
-	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	c := configured(t, rpc.Config{Endpoints: []string{l.Addr().String()}, TLS: servers.NewCertificates(t).Client()})
-	done := make(chan error, 1)
-	go func() {
-		_, err := c.Status(within(t))
-		done <- err
-	}()
-	conn, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close() }()
-	_ = c.Close()
-	if err := <-done; err == nil || errors.Is(err, context.DeadlineExceeded) {
-		t.Fatalf("got %v", err)
 	}
 }

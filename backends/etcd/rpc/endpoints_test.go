@@ -51,32 +51,6 @@ func asked(t *testing.T, c *rpc.Client) uint64 {
 	return r.Header.MemberID
 }
 
-func TestATimeOutSwitchesTheEndpointAndBackAgain(t *testing.T) {
-	t.Parallel()
-	a, b := servers.Etcd(t, servers.EtcdOptions{}), servers.Etcd(t, servers.EtcdOptions{})
-	first, second := asked(t, client(t, a.Endpoint())), asked(t, client(t, b.Endpoint()))
-	c := client(t, a.Endpoint(), b.Endpoint())
-	for _, want := range []uint64{first, first} {
-		if got := asked(t, c); got != want {
-			t.Fatalf("asked %d, want %d", got, want)
-		}
-	}
-	for range 2 {
-		freeze(t, a)
-		var e *rpc.Error
-		if _, err := c.Range(soon(t), rpc.Range{Key: []byte("k")}); !errors.Is(err, context.DeadlineExceeded) || errors.As(err, &e) {
-			t.Fatalf("got %v", err)
-		}
-		for range 2 {
-			if got := asked(t, c); got != second {
-				t.Fatalf("asked %d, want %d", got, second)
-			}
-		}
-		a.Cont(t)
-		a, b, first, second = b, a, second, first
-	}
-}
-
 // The other failures of an endpoint, one request each.
 func TestAFailureSwitchesTheEndpoint(t *testing.T) {
 	t.Parallel()
@@ -132,22 +106,6 @@ func TestWhatDoesNotSwitchTheEndpoint(t *testing.T) {
 	a.Cont(t)
 	if got := asked(t, c); got != first {
 		t.Fatalf("asked %d, want %d", got, first)
-	}
-}
-
-// A watch that has nothing to report until its time is over has not failed.
-func TestAWatchThatRunsOutKeepsTheEndpoint(t *testing.T) {
-	t.Parallel()
-	a, b := servers.Etcd(t, servers.EtcdOptions{}), servers.Etcd(t, servers.EtcdOptions{})
-	c := client(t, a.Endpoint(), b.Endpoint())
-	first := asked(t, c)
-	var stood bool
-	err := c.Watch(soon(t), []byte("k"), nil, func(rpc.WatchReply) { stood = true })
-	if !errors.Is(err, context.DeadlineExceeded) {
-		t.Fatalf("got %v", err)
-	}
-	if got := asked(t, c); stood && got != first {
-		t.Fatal("the endpoint was changed")
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -243,26 +242,6 @@ func TestAnswersThatAreNoneLeaveTheOutcomeOpen(t *testing.T) {
 				t.Fatalf("got %v", err)
 			}
 		})
-	}
-}
-
-func TestRequestsAreGRPC(t *testing.T) {
-	t.Parallel()
-	seen := make(chan string, 1)
-	c := client(t, handler(t, func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(r.Body)
-		seen <- fmt.Sprintln(r.Method, r.URL.Path, r.Proto, r.Header["Content-Type"], r.Header["Te"], r.Header["Hasleader"], body, r.Header["Accept-Encoding"], err) //nolint:staticcheck // the bytes themselves
-		if r.Header.Get("Grpc-Timeout") == "" {
-			t.Error("no grpc-timeout")
-		}
-		answer(w, "0", "", message(""))
-	}, nil))
-	if err := c.Revoke(within(t), 1); err != nil {
-		t.Fatal(err)
-	}
-	want := "POST /etcdserverpb.Lease/LeaseRevoke HTTP/2.0 [application/grpc] [trailers] [true] [0 0 0 0 2 8 1] [] <nil>\n"
-	if got := <-seen; got != want {
-		t.Fatalf("got  %s\nwant %s", got, want)
 	}
 }
 

@@ -28,13 +28,9 @@ func TestLargeAnswers(t *testing.T) { // not parallel: it measures what is alloc
 		"long":                      strings.Repeat("\x00", 15*mb),
 		"empty keys":                keys(15 * mb),
 		"empty keys, no longer":     keys(2*mb - 16),
-		"empty operations":          strings.Repeat("\x1a\x02\x0a\x00", mb/4), // TxnResponse.responses
 		"empty keys in operations":  inside(3, inside(1, keys(mb))),
-		"empty keys in many":        strings.Repeat(inside(3, inside(1, keys(10<<10))), 150),
 		"empty events":              strings.Repeat("\x5a\x00", mb), // WatchResponse.events, and StatusResponse.errors
-		"empty errors":              strings.Repeat("\x42\x00", mb),
 		"one field again and again": strings.Repeat("\x10\x01", mb), // more_results, succeeded, id
-		"empty headers":             strings.Repeat("\x0a\x00", mb),
 	} {
 		h.Store(func(w http.ResponseWriter) { answer(w, "0", "", message(payload)) })
 		for call, ask := range map[string]func(ctx context.Context) error{
@@ -90,32 +86,11 @@ func TestFloods(t *testing.T) { // not parallel: it measures what is allocated
 				frame(c, frameContinuation, 0, stream, headers...)
 			}
 		},
-		"interim answers": func(stream uint32, c net.Conn) {
-			for range 1 << 15 {
-				frame(c, frameHeaders, 4, stream, 0x08, 3, '1', '0', '3')
-			}
-		},
 		"101": func(stream uint32, c net.Conn) { frame(c, frameHeaders, 4, stream, 0x08, 3, '1', '0', '1') },
-		"settings": func(_ uint32, c net.Conn) {
-			for range 1 << 13 {
-				frame(c, frameSettings, 0, 0, 0, 4, 0, 1, 0, 0)
-			}
-		},
-		"pings": func(_ uint32, c net.Conn) {
-			for range 1 << 13 {
-				frame(c, framePing, 0, 0, make([]byte, 8)...)
-			}
-		},
 		"data without an end": func(stream uint32, c net.Conn) {
 			frame(c, frameHeaders, 4, stream, 0x88, 0x0f, 0x10, 16, 'a', 'p', 'p', 'l', 'i', 'c', 'a', 't', 'i', 'o', 'n', '/', 'g', 'r', 'p', 'c')
 			for range 1 << 13 {
 				frame(c, frameData, 0, stream, make([]byte, 250)...)
-			}
-		},
-		"empty data": func(stream uint32, c net.Conn) {
-			frame(c, frameHeaders, 4, stream, 0x88, 0x0f, 0x10, 16, 'a', 'p', 'p', 'l', 'i', 'c', 'a', 't', 'i', 'o', 'n', '/', 'g', 'r', 'p', 'c')
-			for range 1 << 13 {
-				frame(c, frameData, 0, stream)
 			}
 		},
 	} {

@@ -7,7 +7,6 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"github.com/leaderrun/leaderrun/backends/etcd/rpc"
 	"github.com/leaderrun/leaderrun/test/servers"
@@ -50,65 +49,6 @@ func TestALeaseThatDoesNotExist(t *testing.T) {
 		if !errors.As(err, &status) || status.Message != "etcdserver: requested lease not found" || !status.Refused() || status.Credentials() {
 			t.Errorf("got %v", err)
 		}
-	}
-}
-
-// TestErrorsAreThoseOfTheOfficialClient compares the status that both see.
-func TestErrorsAreThoseOfTheOfficialClient(t *testing.T) {
-	s := servers.Etcd(t, servers.EtcdOptions{})
-	c, o := client(t, s.Endpoint()), official(t, clientv3.Config{}, s.Endpoint())
-	ctx := within(t)
-	if _, err := c.Grant(ctx, 9, 100); err != nil {
-		t.Fatal(err)
-	}
-	grant := func(id, ttl int64) (ours, theirs error) {
-		_, ours = c.Grant(ctx, id, ttl)
-		_, theirs = o.Grant(ctx, ttl)
-		return ours, theirs
-	}
-	txn := func(ops ...rpc.Op) error {
-		_, err := c.Txn(ctx, rpc.Txn{Then: ops})
-		return err
-	}
-	for name, ask := range map[string]func() (ours, theirs error){
-		"a lease that is too long": func() (error, error) { return grant(10, 10_000_000_000) },
-		"a lease that is not there": func() (error, error) {
-			_, theirs := o.Revoke(ctx, 1)
-			return c.Revoke(ctx, 1), theirs
-		},
-		"an empty key": func() (error, error) {
-			_, theirs := o.Txn(ctx).Then(clientv3.OpPut("", "")).Commit()
-			return txn(rpc.Op{Put: &rpc.Put{}}), theirs
-		},
-		"a key written twice": func() (error, error) {
-			_, theirs := o.Txn(ctx).Then(clientv3.OpPut("k", ""), clientv3.OpDelete("k")).Commit()
-			return txn(rpc.Op{Put: &rpc.Put{Key: []byte("k")}}, rpc.Op{Delete: []byte("k")}), theirs
-		},
-		"a value that is too large": func() (error, error) {
-			v := make([]byte, 1_700_000)
-			_, theirs := o.Put(ctx, "k", string(v))
-			return txn(rpc.Op{Put: &rpc.Put{Key: []byte("k"), Value: v}}), theirs
-		},
-		"a range that ends before it begins": func() (error, error) {
-			_, theirs := o.Get(ctx, "")
-			_, ours := c.Range(ctx, rpc.Range{})
-			return ours, theirs
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			ours, theirs := ask()
-			var e *rpc.Error
-			if !errors.As(ours, &e) || theirs == nil || !e.Refused() {
-				t.Fatalf("ours %v, theirs %v", ours, theirs)
-			}
-			if status.Code(theirs) != codes.Unknown && codes.Code(e.Code) != status.Code(theirs) || e.Message != theirs.Error() {
-				t.Fatalf("ours %d %q, theirs %d %q", e.Code, e.Message, status.Code(theirs), theirs)
-			}
-		})
-	}
-	var e *rpc.Error
-	if _, err := c.Grant(ctx, 9, 100); !errors.As(err, &e) || e.Message != "etcdserver: lease already exists" || !e.Refused() {
-		t.Errorf("got %v", err)
 	}
 }
 

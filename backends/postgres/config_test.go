@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"errors"
 	"net"
 	"strings"
 	"testing"
@@ -117,38 +116,6 @@ func TestWhatIsVerified(t *testing.T) {
 		name := tls && !w.TLS.InsecureSkipVerify
 		if w.Security != want.security || anyone != want.anyone || name != want.name || w.ClearText != want.clear {
 			t.Errorf("%s: security %v, anyone %v, by name %v, clear text %v; want %+v", options, w.Security, anyone, name, w.ClearText, want)
-		}
-	}
-}
-
-// TestVerifyCA: a certificate for another name will do, one of another authority will not.
-func TestVerifyCA(t *testing.T) {
-	t.Parallel()
-	certs, others := servers.NewCertificates(t), servers.NewCertificates(t)
-	s := servers.Postgres(t, servers.PostgresOptions{TLS: certs})
-	base := strings.Replace(s.URL(), "sslmode=disable", "", 1)
-	base, _, _ = strings.Cut(base, "?")
-	try := func(options string) error {
-		_, err := open(t, base+"?"+options).Inspect(t.Context(), "job")
-		if errors.Is(err, backends.ErrUnknownJob) {
-			return nil
-		}
-		return err
-	}
-	for _, options := range []string{
-		"", "sslmode=require", "channel_binding=require", "channel_binding=disable", "connect_timeout=30&application_name=app&target_session_attrs=any", "sslmode=verify-ca&server-name=other&sslrootcert=" + certs.CA, "sslmode=verify-full&sslrootcert=" + certs.CA,
-	} {
-		if err := try(options); err != nil {
-			t.Errorf("%s: %v", options, err)
-		}
-	}
-	for _, options := range []string{
-		"sslmode=verify-ca&sslrootcert=" + others.CA, "sslmode=verify-full&sslrootcert=" + others.CA, "sslmode=verify-full",
-		"sslmode=verify-full&server-name=other&sslrootcert=" + certs.CA,
-	} {
-		p, ok := errors.AsType[*backends.PermanentError](try(options))
-		if !ok || p.Kind != backends.Configuration || p.Hint != caHint {
-			t.Errorf("%s: %v", options, p)
 		}
 	}
 }

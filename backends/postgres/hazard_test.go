@@ -20,23 +20,6 @@ import (
 // newSteady returns a claim for longer than a test takes.
 func newSteady(job string) backends.Claim { return suite.NewClaim(job, 30*time.Second) }
 
-// TestReplyOfCommitLost: what was committed and not answered is found again, once.
-func TestReplyOfCommitLost(t *testing.T) {
-	w := newWorld(t)
-	losing := false
-	intercept(w.d, nil, func(request string) error {
-		if request == "write" && losing {
-			losing = false
-			return errors.New("the reply was lost")
-		}
-		return nil
-	})
-	w.Repeat(w.d, w.other, newSteady("job"), func() { losing = true })
-	if runs := w.operator.state(w, "job").record.Runs; len(runs) != 3 {
-		t.Errorf("runs %+v, want three", runs)
-	}
-}
-
 // stubborn is a server without a mark that does not write one, because of a trigger or a rule.
 type stubborn struct {
 	client
@@ -110,32 +93,6 @@ func TestLateClaim(t *testing.T) {
 	}
 }
 
-// TestTimeDoesNotStandStill: a renewal that waited for a lock until its lease had run out, and found the row changed, has
-// lost it, though the time of its transaction is from before.
-func TestTimeDoesNotStandStill(t *testing.T) {
-	servers.SkipShort(t)
-	w := newWorld(t)
-	c := newClaim("job")
-	c.TTL = 4 * time.Second // in which a busy machine gets as far as the lock
-	g := w.Acquire(w.d, c)
-	sent := time.Now()
-	unlock, err := w.server.Session("BEGIN; UPDATE leaderrun SET updated = clock_timestamp() WHERE job = 'job'; SAVEPOINT s")
-	if err != nil {
-		t.Fatal(err)
-	}
-	renewed := make(chan error, 1)
-	go func() { _, err := w.d.Renew(t.Context(), g); renewed <- err }()
-	w.waiting("1")
-	time.Sleep(time.Until(sent.Add(c.TTL + 50*time.Millisecond)))
-	unlock() // nothing is changed, and the lock is free
-	if err := <-renewed; err == nil {
-		left := time.Until(time.UnixMilli(w.operator.state(w, "job").record.Until))
-		if left > c.TTL {
-			t.Errorf("a renewal counts for %v longer than it was sent for", left-c.TTL)
-		}
-	}
-}
-
 // TestLockIsNotWaitedForWithoutACaller: a step whose caller has gone leaves no process of the server behind, also where the
 // server is not told that it has.
 func TestLockIsNotWaitedForWithoutACaller(t *testing.T) {
@@ -146,7 +103,7 @@ func TestLockIsNotWaitedForWithoutACaller(t *testing.T) {
 	g := w.Acquire(d, newSteady("job"))
 	unlock := w.lock("job")
 	defer unlock()
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second) // a busy machine gets as far as the lock
 	defer cancel()
 	done := make(chan error, 1)
 	go func() { _, err := d.Renew(ctx, g); done <- err }()

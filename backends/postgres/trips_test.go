@@ -42,22 +42,3 @@ func TestRoundTrips(t *testing.T) {
 		t.Errorf("round trips of a first claim, two renewals, refused claim and end: %v, want %v", trips, want)
 	}
 }
-
-// TestStoreSetBack: after a failover to a standby that was behind, the renewal that finds out reads what is there, and the
-// next one begins with that.
-func TestStoreSetBack(t *testing.T) {
-	w := newWorld(t)
-	var asked []string
-	intercept(w.d, func(request string) { asked = append(asked, request) }, nil)
-	g := w.Acquire(w.d, newSteady("job"))
-	for range 3 {
-		w.Renew(w.d, g)
-	}
-	w.operator.do(t, "UPDATE leaderrun SET beat = 1 WHERE job = JOB", "job")
-	asked = nil
-	w.Renew(w.d, g)
-	w.Renew(w.d, g)
-	if want := []string{"write", "read", "write", "write"}; !slices.Equal(asked, want) {
-		t.Errorf("two renewals ask %v, want %v", asked, want)
-	}
-}

@@ -12,8 +12,6 @@ import (
 	"io"
 	"math/big"
 	"net"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -174,32 +172,6 @@ func TestUnboundCertificate(t *testing.T) {
 	cfg.Addrs = []string{tlsBetween(t, shown, s.Addr())}
 	if c := dial(t, cfg); !c.Encrypted() {
 		t.Error("without TLS")
-	}
-}
-
-// TestPoolerInTLS: one that binds SCRAM to nothing lets a client in that could.
-func TestPoolerInTLS(t *testing.T) {
-	t.Parallel()
-	s := servers.SharedPostgres(t)
-	certs, dir := servers.NewCertificates(t), servers.OpenDir(t)
-	lines := []string{"client_tls_sslmode = allow"}
-	for option, from := range map[string]string{"client_tls_cert_file": certs.ServerCert, "client_tls_key_file": certs.ServerKey} {
-		text, err := os.ReadFile(from)
-		if err != nil {
-			t.Fatal(err)
-		}
-		to := filepath.Join(dir, option)
-		if err := os.WriteFile(to, text, 0o644); err != nil { //nolint:gosec // PgBouncer runs as somebody else
-			t.Fatal(err)
-		}
-		lines = append(lines, option+" = "+to)
-	}
-	pooler := servers.PgBouncer(t, s, servers.PgBouncerOptions{Lines: lines})
-	cfg := configOf(t, s)
-	cfg.Addrs, cfg.Security, cfg.TLS = []string{pooler.Addr()}, Must, certs.Client()
-	cfg.TLS.Certificates = nil // it knows none
-	if _, err := dial(t, cfg).Ask(within(t), one); err != nil {
-		t.Error(err)
 	}
 }
 

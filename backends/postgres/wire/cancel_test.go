@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -251,59 +250,5 @@ func TestBrokenConnection(t *testing.T) {
 	s.hear()
 	if err := c.Close(); err != nil {
 		t.Error(err)
-	}
-}
-
-// TestNothingToCancel: a batch that does not say so is not cancelled, and a server, or pooler, that gave no key is not asked.
-func TestNothingToCancel(t *testing.T) {
-	t.Parallel()
-	for name, x := range map[string]struct {
-		key   []string
-		batch []Statement
-	}{
-		"a batch that does not say so": {[]string{process}, one},
-		"a server without a key":       {nil, cancelled},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			var connections atomic.Int64
-			asked, quiet := onceAsked{t.Context(), make(chan struct{})}, make(chan struct{})
-			addr := listen(t, func(conn net.Conn) {
-				connections.Add(1)
-				read(conn)
-				send(conn, slices.Concat([]string{welcome}, x.key, []string{ready})...)
-				read(conn)
-				close(asked.come)
-				<-quiet
-			})
-			c := NewClient(Config{Addrs: []string{addr}})
-			if _, err := c.Ask(asked, x.batch, nil); !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("%v, want %v", err, context.DeadlineExceeded)
-			}
-			if err := c.Close(); err != nil {
-				t.Error(err)
-			}
-			close(quiet)
-			if n := connections.Load(); n != 1 {
-				t.Errorf("%d connections, want 1", n)
-			}
-		})
-	}
-}
-
-// onceAsked is a context that runs out when the server has the batch.
-type onceAsked struct {
-	context.Context
-	come chan struct{}
-}
-
-func (c onceAsked) Done() <-chan struct{} { return c.come }
-
-func (c onceAsked) Err() error {
-	select {
-	case <-c.come:
-		return context.DeadlineExceeded
-	default:
-		return nil
 	}
 }

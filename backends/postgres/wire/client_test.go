@@ -173,35 +173,3 @@ func TestSilentHost(t *testing.T) {
 		t.Error(err)
 	}
 }
-
-// TestFreshConnection: after RotateEndpoint the connection that was kept, which may be half open, is not used.
-func TestFreshConnection(t *testing.T) {
-	t.Parallel()
-	var asked, connections atomic.Int64
-	c := client(t, fake(t, func(conn net.Conn) {
-		connections.Add(1)
-		greet(conn)
-		for len(read(conn)) > 5 {
-			asked.Add(1)
-			send(conn, parsed, bound, cell, complete, ready)
-		}
-	}))
-	for range 2 {
-		if _, err := c.Ask(within(t), one, nil); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if connections.Load() != 1 {
-		t.Errorf("%d connections for two requests, one after the other", connections.Load())
-	}
-	c.RotateEndpoint()
-	if _, err := c.Ask(within(t), one, nil); err != nil || connections.Load() != 2 || asked.Load() != 3 {
-		t.Errorf("%v: %d connections, %d requests", err, connections.Load(), asked.Load())
-	}
-	if err := c.Close(); err != nil {
-		t.Error(err)
-	}
-	if _, err := c.Ask(within(t), one, nil); !errors.Is(err, errClosed) {
-		t.Errorf("after Close: %v", err)
-	}
-}

@@ -19,19 +19,15 @@ func TestReplyThatIsNotOne(t *testing.T) {
 	for name, reply := range map[string]func(conn net.Conn){
 		"lost":              func(net.Conn) {},
 		"torn in a message": func(conn net.Conn) { send(conn, parsed, bound); _, _ = conn.Write([]byte("D\x00\x00\x00\x20\x00")) },
-		"torn in a batch":   func(conn net.Conn) { send(conn, parsed, bound, cell) },
 		"without an end":    func(conn net.Conn) { send(conn, parsed, bound, cell, complete) },
 		"ends too early":    func(conn net.Conn) { send(conn, parsed, bound, cell, ready) },
 		"of two questions":  func(conn net.Conn) { send(conn, parsed, bound, cell, complete, parsed, bound, cell, complete, ready) },
-		"without a parse":   func(conn net.Conn) { send(conn, bound, cell, complete, ready) },
 		"too large":         func(conn net.Conn) { _, _ = conn.Write([]byte("D\x7f\xff\xff\xff")) },
 		"too small":         func(conn net.Conn) { _, _ = conn.Write([]byte("D\x00\x00\x00\x01")) },
 		"a short row":       func(conn net.Conn) { send(conn, parsed, bound, "D\x00\x02\x00\x00\x00\x01x", complete, ready) },
 		"a long row":        func(conn net.Conn) { send(conn, parsed, bound, "D\x00\x01\x00\x00\x00\x01xy", complete, ready) },
 		"a negative row":    func(conn net.Conn) { send(conn, parsed, bound, "D\xff\xff", complete, ready) },
-		"a negative length": func(conn net.Conn) { send(conn, parsed, bound, "D\x00\x01\xff\xff\xff\xfex", complete, ready) },
 		"in a transaction":  func(conn net.Conn) { send(conn, parsed, bound, cell, complete, "ZT") },
-		"garbage":           func(conn net.Conn) { _, _ = conn.Write([]byte("garbage\r\nof another protocol")) },
 		"fatal":             func(conn net.Conn) { send(conn, "ESFATAL\x00VFATAL\x00C57P01\x00Mbye\x00\x00") },
 		"a pooler's": func(conn net.Conn) {
 			send(conn, "ESERROR\x00VERROR\x00C08P01\x00Mserver conn crashed?\x00\x00", ready)

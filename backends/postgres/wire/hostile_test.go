@@ -58,50 +58,20 @@ func TestLogInInOrder(t *testing.T) {
 		"md5":                      {true, func(conn net.Conn) { send(conn, md5Salted); read(conn); send(conn, welcome, process, ready) }},
 		"SCRAM":                    {true, func(conn net.Conn) { send(conn, proven(conn), welcome, version, process, ready) }},
 
-		"ready at once":                {false, func(conn net.Conn) { send(conn, process, ready) }},
-		"ready and nothing else":       {false, func(conn net.Conn) { send(conn, ready) }},
-		"parameters first":             {false, func(conn net.Conn) { send(conn, version, welcome, process, ready) }},
-		"a key first":                  {false, func(conn net.Conn) { send(conn, process, welcome, ready) }},
-		"a warning first":              {false, func(conn net.Conn) { send(conn, "NSWARNING\x00\x00", welcome, ready) }},
-		"a notification first":         {false, func(conn net.Conn) { send(conn, "A\x00\x00\x00\x01c\x00p\x00", welcome, ready) }},
-		"ready in the middle of SCRAM": {false, func(conn net.Conn) { send(conn, sasl); read(conn); send(conn, process, ready) }},
-		"ready after the challenge":    {false, func(conn net.Conn) { proven(conn); send(conn, process, ready) }},
-		"ready after the proof":        {false, func(conn net.Conn) { send(conn, proven(conn), process, ready) }},
-		"let in after the challenge":   {false, func(conn net.Conn) { proven(conn); send(conn, welcome, process, ready) }},
-		"a proof of another password":  {false, func(conn net.Conn) { send(conn, provenBy(conn, "q", "4096", 4096), welcome, ready) }},
-		"a proof without a challenge":  {false, func(conn net.Conn) { send(conn, sasl); read(conn); send(conn, outcome+"v=", welcome, ready) }},
-		"a second proof":               {false, func(conn net.Conn) { p := proven(conn); send(conn, p, p, welcome, ready) }},
-		"a second challenge":           {false, func(conn net.Conn) { p := proven(conn); send(conn, challenge+"r=x,s=AAAA,i=4096", p, welcome, ready) }},
-		"md5 in the middle of SCRAM": {false, func(conn net.Conn) {
-			send(conn, sasl)
-			read(conn)
-			send(conn, md5Salted)
-			read(conn)
-			send(conn, welcome, ready)
-		}},
-		"md5 after the proof": {false, func(conn net.Conn) { send(conn, proven(conn), md5Salted); read(conn); send(conn, welcome, ready) }},
-		"md5 twice": {false, func(conn net.Conn) {
-			send(conn, md5Salted)
-			read(conn)
-			send(conn, md5Salted)
-			read(conn)
-			send(conn, welcome, ready)
-		}},
-		"SCRAM after md5":                    {false, func(conn net.Conn) { send(conn, md5Salted); read(conn); send(conn, proven(conn), welcome, ready) }},
-		"let in and asked":                   {false, func(conn net.Conn) { send(conn, welcome, md5Salted); read(conn); send(conn, ready) }},
-		"half a key":                         {false, func(conn net.Conn) { send(conn, welcome, process[:5], ready) }},
-		"two keys":                           {false, func(conn net.Conn) { send(conn, welcome, process, process, ready) }},
-		"another version":                    {false, func(conn net.Conn) { send(conn, "v\x00\x00\x00\x00\x00\x00\x00\x00", welcome, ready) }},
-		"let in twice":                       {false, func(conn net.Conn) { send(conn, welcome, welcome, ready) }},
-		"more than a welcome":                {false, func(conn net.Conn) { send(conn, welcome+"x", ready) }},
-		"ready for something else":           {false, func(conn net.Conn) { send(conn, welcome, process, "ZT") }},
-		"ready for nothing":                  {false, func(conn net.Conn) { send(conn, welcome, process, "Z") }},
-		"an answer to what was not asked":    {false, func(conn net.Conn) { send(conn, welcome, parsed, bound, cell, complete, ready) }},
-		"md5 without a salt":                 {false, func(conn net.Conn) { send(conn, "R\x00\x00\x00\x05"); read(conn); send(conn, welcome, ready) }},
-		"md5 with half a salt":               {false, func(conn net.Conn) { send(conn, "R\x00\x00\x00\x05sa"); read(conn); send(conn, welcome, ready) }},
-		"md5 with too long a salt":           {false, func(conn net.Conn) { send(conn, md5Salted+"y"); read(conn); send(conn, welcome, ready) }},
-		"SCRAM with one round":               {false, func(conn net.Conn) { send(conn, provenBy(conn, "p", "1", 1), welcome, ready) }},
-		"SCRAM with one round less than due": {false, func(conn net.Conn) { send(conn, provenBy(conn, "p", "4095", 4095), welcome, ready) }},
+		"ready at once":                   {false, func(conn net.Conn) { send(conn, process, ready) }},
+		"a key first":                     {false, func(conn net.Conn) { send(conn, process, welcome, ready) }},
+		"ready in the middle of SCRAM":    {false, func(conn net.Conn) { send(conn, sasl); read(conn); send(conn, process, ready) }},
+		"let in after the challenge":      {false, func(conn net.Conn) { proven(conn); send(conn, welcome, process, ready) }},
+		"a proof of another password":     {false, func(conn net.Conn) { send(conn, provenBy(conn, "q", "4096", 4096), welcome, ready) }},
+		"a proof without a challenge":     {false, func(conn net.Conn) { send(conn, sasl); read(conn); send(conn, outcome+"v=", welcome, ready) }},
+		"half a key":                      {false, func(conn net.Conn) { send(conn, welcome, process[:5], ready) }},
+		"two keys":                        {false, func(conn net.Conn) { send(conn, welcome, process, process, ready) }},
+		"another version":                 {false, func(conn net.Conn) { send(conn, "v\x00\x00\x00\x00\x00\x00\x00\x00", welcome, ready) }},
+		"more than a welcome":             {false, func(conn net.Conn) { send(conn, welcome+"x", ready) }},
+		"ready for something else":        {false, func(conn net.Conn) { send(conn, welcome, process, "ZT") }},
+		"an answer to what was not asked": {false, func(conn net.Conn) { send(conn, welcome, parsed, bound, cell, complete, ready) }},
+		"md5 without a salt":              {false, func(conn net.Conn) { send(conn, "R\x00\x00\x00\x05"); read(conn); send(conn, welcome, ready) }},
+		"SCRAM with one round":            {false, func(conn net.Conn) { send(conn, provenBy(conn, "p", "1", 1), welcome, ready) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -299,30 +269,6 @@ func TestEndlessWait(t *testing.T) {
 	}
 }
 
-// TestEndlessAnswerEndsInTime: the end of its context is the end of a request while the server goes on talking.
-func TestEndlessAnswerEndsInTime(t *testing.T) {
-	t.Parallel()
-	asked, over := make(chan struct{}), make(chan struct{})
-	cfg := fake(t, func(conn net.Conn) {
-		greet(conn)
-		read(conn)
-		send(conn, parsed, bound, cell)
-		close(asked)
-		<-over
-		for { // until nobody reads any more
-			if _, err := conn.Write(written("N\x00")); err != nil {
-				return
-			}
-		}
-	})
-	conn := dial(t, cfg)
-	ctx, cancel := context.WithCancel(within(t))
-	go func() { <-asked; cancel(); close(over) }()
-	if _, err := conn.Ask(ctx, one); !errors.Is(err, context.Canceled) || !conn.Broken() {
-		t.Errorf("%v", err)
-	}
-}
-
 // TestHalfAMessage: one that has begun when a wait is over is not lost, and nothing after it is misread.
 func TestHalfAMessage(t *testing.T) {
 	t.Parallel()
@@ -352,25 +298,6 @@ func TestHalfAMessage(t *testing.T) {
 	waited <- struct{}{}
 	if _, err := c.Ask(within(t), one); err != nil {
 		t.Error(err)
-	}
-}
-
-// TestList: an answer that is a list has more room.
-func TestList(t *testing.T) {
-	t.Parallel()
-	const many = 50_000
-	c := dial(t, fake(t, func(conn net.Conn) {
-		greet(conn)
-		read(conn)
-		rows := make([]string, many)
-		for i := range rows {
-			rows[i] = "D\x00\x01\x00\x00\x00\x15a job with 20 letters"
-		}
-		send(conn, append(append([]string{parsed, bound}, rows...), complete, ready)...)
-	}))
-	got, err := c.Ask(within(t), []Statement{{SQL: "SELECT 'x'", List: true}})
-	if err != nil || len(got.Rows) != 1 || len(got.Rows[0]) != many {
-		t.Errorf("%v, %d rows", err, len(got.Rows))
 	}
 }
 

@@ -1,7 +1,6 @@
 package zookeeper
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -26,33 +25,6 @@ func ensemble(t *testing.T) (set *servers.ZooKeeperSet, followers []*servers.Zoo
 	set = servers.ZooKeeperEnsembleOf(t, patientServers()...)
 	leader := set.Agreed(t)
 	return set, slices.DeleteFunc(slices.Clone(set.Members), func(s *servers.ZooKeeperServer) bool { return s == leader })
-}
-
-// TestServerStopped: the first of two servers is stopped. Its requests run out, the next ones go to the other, with the
-// same session. When it wakes up, what it is told on the old connection is refused, which is no loss.
-func TestServerStopped(t *testing.T) {
-	t.Parallel()
-	set, followers := ensemble(t)
-	d := open(t, "zk://"+followers[0].Addr()+","+followers[1].Addr())
-	other, operator := open(t, set.Agreed(t).URL()), open(t, set.Agreed(t).URL())
-	steps := suite.On(t)
-	g := steps.Acquire(d, newClaim("job"))
-	s := sessionOf(g)
-	id, old := s.id(), s.conn
-	followers[0].Stop(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-	defer cancel()
-	_, err := d.Renew(ctx, g)
-	steps.WantUnknown("Renew at a server that is stopped", err)
-	steps.Renew(d, g)
-	if s.id() != id || s.conn.Addr == old.Addr || stateOf(t, operator, "job").owner != id {
-		t.Errorf("session %x at %s, was %x at %s", s.id(), s.conn.Addr, id, old.Addr)
-	}
-	followers[0].Cont(t)
-	steps.Renew(d, g)
-	steps.Refused(other, newClaim("job"), backends.Held)
-	steps.Finish(d, g)
-	steps.Finish(other, steps.Acquire(other, newClaim("job")))
 }
 
 // TestSessionMoved: a session goes to another server while its first connection is open. Whichever connection a
@@ -134,15 +106,4 @@ func TestServersGrantLess(t *testing.T) {
 	found := examine(d)
 	found.Expect(t, "sessions", backends.Warning, set.Members[1].Addr())
 	found.Expect(t, "sessions", backends.Fine, generous)
-}
-
-// TestLeaderKilled: the lease outlives the leader, and nobody else is granted meanwhile.
-func TestLeaderKilled(t *testing.T) {
-	t.Parallel()
-	set, _ := ensemble(t)
-	d, other := open(t, set.URL()), open(t, set.URL())
-	steps := suite.On(t)
-	g := steps.Acquire(d, newClaim("job"))
-	set.Agreed(t).Kill()
-	steps.Survives(d, other, g)
 }

@@ -290,24 +290,6 @@ func TestForeignNodes(t *testing.T) {
 	}
 }
 
-// TestLostReplies: whichever reply is lost, asking again gives the same grant, one token and one run.
-func TestLostReplies(t *testing.T) {
-	w := newWorld(t)
-	for lost := range 3 {
-		job := fmt.Sprint("job ", lost)
-		d := open(t, w.server.URL())
-		var n atomic.Int32
-		d.store.between = func(_ []*wire.Call, send func() error) error {
-			if err := send(); err != nil || int(n.Add(1)) != lost+1 {
-				return err
-			}
-			return errLost
-		}
-		w.Repeat(d, w.other, newClaim(job), func() { n.Store(0) })
-		w.runs(job, 3)
-	}
-}
-
 // TestServerGrantsLess: a session that may end before its lease does is no lease.
 func TestServerGrantsLess(t *testing.T) {
 	t.Parallel()

@@ -96,21 +96,3 @@ func TestWatchBreaksHalfWay(t *testing.T) {
 	operate(t, w.operator, wire.Delete(w.nodes("job").lease, -1))
 	w.News("the lease is gone", ch, suite.Looks)
 }
-
-// TestWatchHoldsItsSession: a watch is pinged: it lives for longer than its session would without.
-func TestWatchHoldsItsSession(t *testing.T) {
-	servers.SkipShort(t)
-	w := newWorld(t)
-	ch, err := w.other.Watch(t.Context(), "job")
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.News("it stands", ch, suite.Looks)
-	select {
-	case n := <-ch:
-		t.Errorf("%+v about a job that nobody runs", n)
-	case <-time.After(watchTimeout + watchTimeout/3):
-	}
-	w.Acquire(w.d, newClaim("job"))
-	w.News("a grant", ch, func(n backends.News) bool { return n.Seen.Token != 0 })
-}

@@ -100,21 +100,3 @@ func TestMultiThatFailedForNothing(t *testing.T) {
 		broken(t, c, Multi(SetData("/a", nil, 1), Delete("/b", 0)), "makes no sense")
 	}
 }
-
-// TestManyNames: a list of a hundred thousand jobs is one.
-func TestManyNames(t *testing.T) {
-	t.Parallel()
-	const many = 100_000
-	c := dial(t, serve(t, nil, func(s *stream) {
-		xid, _, _ := s.request()
-		s.reply(xid, codeOK, body(func(e *writer) {
-			e.int32(many)
-			for range many {
-				e.string("a job with 20 letters")
-			}
-		}))
-	}).addr, nil)
-	if got := do(t, c, GetChildren("/a")); got.Err != nil || len(got.Children) != many {
-		t.Errorf("%v, %d names", got.Err, len(got.Children))
-	}
-}

@@ -88,30 +88,6 @@ func TestExpiredAtReconnect(t *testing.T) {
 	}
 }
 
-// TestRepliesInOneGo: requests go out together, and each gets the answer that is its own.
-func TestRepliesInOneGo(t *testing.T) {
-	t.Parallel()
-	c := dial(t, serve(t, nil, func(s *stream) {
-		one, _, _ := s.request()
-		two, _, _ := s.request()
-		three, _, _ := s.request() // nothing is answered before all have come
-		s.reply(one, codeOK, body(func(e *writer) { e.string("/a") }))
-		s.reply(two, codeOK, node("data", 42))
-		s.reply(three, NoNode, nil)
-	}).addr, nil)
-	synced, read, missing := NewCall(Sync("/a")), NewCall(GetData("/a")), NewCall(GetData("/b"))
-	if err := c.Do(t.Context(), synced, read, missing); err != nil {
-		t.Fatal(err)
-	}
-	want := Stat{Czxid: 42, Mzxid: 43, Version: 7, EphemeralOwner: 4711, DataLength: 5}
-	if diff := cmp.Diff(want, read.Stat); diff != "" || string(read.Data) != "data" || synced.Err != nil || read.Err != nil {
-		t.Errorf("%q, %v, %v: %s", read.Data, synced.Err, read.Err, diff)
-	}
-	if !Is(missing.Err, NoNode) || Is(missing.Err, NoAuth) || !strings.Contains(missing.Err.Error(), "/b: no such node") {
-		t.Errorf("%v", missing.Err)
-	}
-}
-
 // TestEventBetweenReplies: what a watch sees comes when it likes, and is no reply.
 func TestEventBetweenReplies(t *testing.T) {
 	t.Parallel()
@@ -336,51 +312,4 @@ func TestAuthenticationRefused(t *testing.T) {
 	if err := c.Do(t.Context(), NewCall(GetData("/a"))); !Is(err, AuthFailed) || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("%v", err)
 	}
-}
-
-// TestRetired: a connection that takes no more answers what it has taken.
-func TestRetired(t *testing.T) {
-	t.Parallel()
-	asked, answer := make(chan struct{}), make(chan struct{})
-	c := dial(t, serve(t, nil, func(s *stream) {
-		xid, _, _ := s.request()
-		close(asked)
-		<-answer
-		s.reply(xid, codeOK, node("x", 1))
-	}).addr, nil)
-	call, done := NewCall(GetData("/a")), make(chan error)
-	go func() { done <- c.Do(t.Context(), call) }()
-	<-asked
-	c.Retire()
-	if err := c.Do(t.Context(), NewCall(GetData("/b"))); err == nil {
-		t.Error("it takes a request")
-	}
-	close(answer)
-	if err := <-done; err != nil || string(call.Data) != "x" {
-		t.Errorf("%v, %q", err, call.Data)
-	}
-	<-c.Dead()
-}
-
-// TestCloseSession: the session is ended, and nobody waits for it.
-func TestCloseSession(t *testing.T) {
-	t.Parallel()
-	ended := make(chan int32, 1)
-	hung := make(chan struct{})
-	defer close(hung)
-	c := dial(t, serve(t, nil, func(s *stream) {
-		_, code, _ := s.request()
-		ended <- code
-		<-hung
-	}).addr, nil)
-	c.CloseSession(10 * time.Millisecond)
-	select {
-	case code := <-ended:
-		if code != opCloseSession {
-			t.Errorf("request %d", code)
-		}
-	case <-time.After(patience):
-		t.Error("the session was not ended")
-	}
-	<-c.Dead()
 }

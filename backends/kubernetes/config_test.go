@@ -106,18 +106,6 @@ func TestWhereTheClusterIs(t *testing.T) {
 	}
 }
 
-func TestPrefix(t *testing.T) {
-	t.Parallel()
-	for url, want := range map[string]string{
-		"k8s://ns": "leaderrun", "k8s://ns/team": "team", "k8s://ns?prefix=a%2Fb": "a/b", "k8s:///team": "team",
-	} {
-		cfg, err := parseURL(url, around(t, nil))
-		if err != nil || cfg.prefix != want {
-			t.Errorf("%s: %+v, %v", url, cfg, err)
-		}
-	}
-}
-
 func TestBadURLs(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -9,7 +9,6 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/backends/kubernetes/api"
-	"github.com/leaderrun/leaderrun/backends/kubernetes/kubeconfig"
 	"github.com/leaderrun/leaderrun/internal/credentialplugin"
 	"github.com/leaderrun/leaderrun/test/servers"
 )
@@ -32,17 +31,6 @@ func clientCertificate(w *world) {
 
 func pluginToken(w *world) {
 	w.livesAs(w.shows(w.plugin(map[string]string{"token": w.server.Token(w, w.namespace, "leaderrun")})))
-}
-
-func pluginCertificate(w *world) {
-	w.admitClient()
-	of, err := kubeconfig.Load([]string{w.server.Kubeconfig(w, servers.KubernetesClient)}, "")
-	if err != nil {
-		w.Fatal(err)
-	}
-	w.livesAs(w.shows(w.plugin(map[string]string{
-		"clientCertificateData": w.text(of.User.Cert), "clientKeyData": w.text(of.User.Key),
-	})))
 }
 
 // replacedToken: the token of a lease is revoked and replaced in its file. The renewals are refused meanwhile, which may pass, and go

@@ -23,15 +23,6 @@ func lateRenewalOfDeleted(w *world) {
 	}
 }
 
-// lostReplies: what was applied and not answered is one grant, one renewal and one end. Asked again it finds a version that it has not
-// seen, which is its own.
-func lostReplies(w *world) {
-	w.Repeat(w.d, w.other, newClaim("job"), func() { w.loses(w.d) })
-	if r := w.record("job"); len(r.Runs) != 3 {
-		w.Errorf("%d runs, want 3: %+v", len(r.Runs), r.Runs)
-	}
-}
-
 // doubled: something on the way sends a request twice, and what is answered is the second one. It finds what the first
 // has left: it is one grant, one renewal, one end.
 func doubled(w *world) {

@@ -62,9 +62,6 @@ func alive(r backends.Record) backends.Write {
 // newClaim returns a claim of a new holder, with a lease that does not run out.
 func newClaim(job string) backends.Claim { return suite.NewClaim(job, 5*time.Minute) }
 
-// newBrief is newClaim for a lease whose end is waited for.
-func newBrief(job string) backends.Claim { return suite.NewClaim(job, 2*time.Second) }
-
 // operator does to Leases what only a person does.
 type operator struct{ *driver }
 

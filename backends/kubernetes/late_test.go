@@ -66,24 +66,6 @@ func lateReply(w *world) {
 	}
 }
 
-// replyTooLate: a renewal is applied, and its reply comes only after somebody else was granted. That was no earlier than
-// a TTL after the request, from which the holder counts too (TestReplyAfterTheEndCountsAsNone of package runner). The
-// next renewal says that the lease is lost, and changes nothing.
-func replyTooLate(w *world) {
-	g := w.Acquire(w.d, newBrief("job"))
-	sent, reply := w.renewsLate(w.d, g)
-	next := w.awaits(w.other, newClaim("job"))
-	if life := time.Since(sent); life < g.TTL {
-		w.Errorf("granted %v after a renewal was sent, want at least %v", life, g.TTL)
-	}
-	if err := reply(); err != nil { // of back then it is true
-		w.Errorf("the reply that was late: %v", err)
-	}
-	w.Lost(w.d, g)
-	w.Renew(w.other, next)
-	w.Finish(w.other, next)
-}
-
 // releaseBesideRenewal: a renewal is applied and its reply is late, when the run ends. The release finds a version that
 // it has not seen, which is our own, and is not lost (client-go 1b1630d). The late reply takes no lease back.
 func releaseBesideRenewal(w *world) {

@@ -1,7 +1,6 @@
 package api_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -20,14 +19,10 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/leaderrun/leaderrun/backends/kubernetes/api"
-	"github.com/leaderrun/leaderrun/test/waits"
 )
 
 // What a client started is gone when it is closed and its requests have ended.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// enough is a time that only a hang exceeds.
-var enough = waits.AtMost(time.Minute)
 
 const lease = `{"metadata":{"name":"n","uid":"u","resourceVersion":"7"},"spec":{"holderIdentity":"h"}}`
 
@@ -122,38 +117,6 @@ func TestOneCallIsOneRequest(t *testing.T) {
 	}
 }
 
-// TestReadsAreUpToDate: a request for a Lease names no resource version, not even 0: that one may be answered from what the
-// server remembers, however far that is behind.
-func TestReadsAreUpToDate(t *testing.T) {
-	t.Parallel()
-	f := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.RawQuery != "" {
-			t.Errorf("asked for %s", r.URL)
-		}
-		say(w, http.StatusOK, lease)
-	})
-	if _, err := client(t, f.URL, nil).Get(t.Context(), "n"); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// TestUpdateNamesItsLease: an update carries what it was read as, the version and the very object.
-func TestUpdateNamesItsLease(t *testing.T) {
-	t.Parallel()
-	f := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		var sent struct {
-			Metadata struct{ UID, ResourceVersion string }
-		}
-		if err := json.NewDecoder(r.Body).Decode(&sent); err != nil || sent.Metadata.UID != "u" || sent.Metadata.ResourceVersion != "7" {
-			t.Errorf("sent %+v, %v", sent, err)
-		}
-		say(w, http.StatusOK, lease)
-	})
-	if _, err := client(t, f.URL, nil).Update(t.Context(), aLease(t)); err != nil {
-		t.Fatal(err)
-	}
-}
-
 func TestWrittenBy(t *testing.T) {
 	t.Parallel()
 	l := new(api.Lease)
@@ -173,55 +136,6 @@ func TestWrittenBy(t *testing.T) {
 	}
 	if text, err := json.Marshal(l); err != nil || strings.Contains(string(text), "managedFields") {
 		t.Errorf("an update would say who wrote what: %s, %v", text, err)
-	}
-}
-
-// TestContextEnds: no method outlasts its context, and the connection of a request that got no answer takes no other.
-func TestContextEnds(t *testing.T) {
-	t.Parallel()
-	var silent atomic.Bool
-	release := make(chan struct{})
-	over := onceArrived{t.Context(), make(chan struct{})}
-	f := serve(t, func(w http.ResponseWriter, _ *http.Request) {
-		if silent.Load() {
-			close(over.arrived)
-			<-release
-		}
-		say(w, http.StatusOK, lease)
-	})
-	t.Cleanup(func() { close(release) })
-	c := client(t, f.URL, nil)
-	if _, err := c.Get(t.Context(), "n"); err != nil {
-		t.Fatal(err)
-	}
-	silent.Store(true)
-	if _, err := c.Update(over, aLease(t)); !errors.Is(err, context.DeadlineExceeded) {
-		t.Fatalf("%v", err)
-	}
-	silent.Store(false)
-	before := f.connections.Load()
-	if _, err := c.Get(t.Context(), "n"); err != nil {
-		t.Fatal(err)
-	}
-	if f.connections.Load() != before+1 {
-		t.Error("the connection of a request that was given up is used again")
-	}
-}
-
-// onceArrived is a context that runs out when the request has arrived: one that was not sent yet leaves its connection as it is.
-type onceArrived struct {
-	context.Context
-	arrived chan struct{}
-}
-
-func (c onceArrived) Done() <-chan struct{} { return c.arrived }
-
-func (c onceArrived) Err() error {
-	select {
-	case <-c.arrived:
-		return context.DeadlineExceeded
-	default:
-		return nil
 	}
 }
 
@@ -382,38 +296,5 @@ func TestWatch(t *testing.T) {
 		if got := strings.Join(told, " "); got != c.events {
 			t.Errorf("%s: told %q, want %q", name, got, c.events)
 		}
-	}
-}
-
-// TestWatchEndsWithContext: also while nothing comes; and requests go on beside it.
-func TestWatchEndsWithContext(t *testing.T) {
-	t.Parallel()
-	f := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Query().Has("watch") {
-			w.WriteHeader(http.StatusOK)
-			_ = http.NewResponseController(w).Flush()
-			<-r.Context().Done()
-			return
-		}
-		say(w, http.StatusOK, lease)
-	})
-	c := client(t, f.URL, nil)
-	ctx, cancel := context.WithCancel(t.Context())
-	stands, ended := make(chan struct{}), make(chan error, 1)
-	go func() {
-		ended <- c.Watch(ctx, "n", time.Hour, func() { close(stands) }, func(api.Event) {})
-	}()
-	<-stands
-	if _, err := c.Get(t.Context(), "n"); err != nil {
-		t.Errorf("beside a watch: %v", err)
-	}
-	cancel()
-	select {
-	case err := <-ended:
-		if !errors.Is(err, context.Canceled) {
-			t.Errorf("%v", err)
-		}
-	case <-time.After(enough):
-		t.Fatal("the watch goes on")
 	}
 }

@@ -3,7 +3,6 @@ package file
 import (
 	"context"
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -52,15 +51,6 @@ func TestExamine(t *testing.T) {
 	all.Expect(t, checkup.Rights, backends.Bad, "can be written by others")
 	d.store.trusts = everybody
 	examine(t, d).Expect(t, checkup.Rights, backends.Warning, "others may start, stop and skip")
-}
-
-func TestExamineADirectoryThatIsGone(t *testing.T) {
-	t.Parallel()
-	d := openDir(t, filepath.Join(t.TempDir(), "store"))
-	if err := os.Remove(d.store.dir); err != nil {
-		t.Fatal(err)
-	}
-	examine(t, d).Expect(t, checkup.Reachable, backends.Bad, "no such file")
 }
 
 func TestExamineADirectoryThatCannotBeWritten(t *testing.T) {

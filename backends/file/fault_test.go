@@ -38,17 +38,6 @@ func TestUnlockedByTheGuardian(t *testing.T) {
 	}
 }
 
-// A run that its guardian ended may still be recorded if nobody was granted since.
-func TestFinishAfterTheGuardian(t *testing.T) {
-	steps := suite.On(t)
-	dir := t.TempDir()
-	d, other := openDir(t, dir), openDir(t, dir)
-	g := steps.Acquire(d, claimFor("job"))
-	unlockAsGuardian(t, g)
-	steps.Finish(d, g)
-	steps.Finish(other, steps.Acquire(other, claimFor("job")))
-}
-
 // A renewal that hung must leave the lease to the next one when it goes on.
 func TestStepThatWasGivenUp(t *testing.T) {
 	steps := suite.On(t)
@@ -274,30 +263,6 @@ func TestCrashBeforeRename(t *testing.T) {
 	}
 }
 
-// A crash between the lock file and the record: the old record stands, and its run is over.
-func TestCrashBeforeTheRecord(t *testing.T) {
-	steps := suite.On(t)
-	dir := t.TempDir()
-	d := openDir(t, dir)
-	g := steps.Acquire(d, claimFor("job"))
-	steps.Finish(d, g)
-	f, err := ourselves.open(pathsIn(dir, "job").lock, os.O_RDWR)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := writeOwner(f, backends.Label{Holder: "dead", Token: g.Token + 1000}); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
-	next := steps.Acquire(d, claimFor("job"))
-	if next.Token <= g.Token+1000 {
-		t.Errorf("token %d, want more than that of the grant that was cut short: %d", next.Token, g.Token+1000)
-	}
-	steps.Finish(d, next)
-}
-
 // A crash, or a disk that is full, in the middle of a grant: the lock says that the record does not tell of its last run.
 func TestOwnerComesFirst(t *testing.T) {
 	steps := suite.On(t)
@@ -323,16 +288,4 @@ func TestOwnerComesFirst(t *testing.T) {
 		t.Errorf("token %d after %d", g.Token, cut.Token)
 	}
 	steps.Finish(d, g)
-}
-
-// An error of a list names the directory, as there is no prefix to name.
-func TestListOfADirectoryThatIsGone(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "gone")
-	d := openDir(t, dir)
-	if err := os.RemoveAll(dir); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := d.Jobs(t.Context()); err == nil || !strings.Contains(err.Error(), `list jobs of "file://`) {
-		t.Errorf("%v", err)
-	}
 }

@@ -2,7 +2,6 @@ package file
 
 import (
 	"errors"
-	"os"
 	"testing"
 
 	"github.com/leaderrun/leaderrun/backends"
@@ -34,16 +33,4 @@ func TestOrderWithoutLock(t *testing.T) {
 		t.Errorf("Renew of the dead holder: %v", err)
 	}
 	steps.Finish(d, next)
-}
-
-// What nobody knows makes no files.
-func TestOrderMakesNoFiles(t *testing.T) {
-	dir := t.TempDir()
-	d := openDir(t, dir)
-	if err := d.Order(t.Context(), orderFor(backends.ForgetJob, 0)); !errors.Is(err, backends.ErrUnknownJob) {
-		t.Errorf("%v, want ErrUnknownJob", err)
-	}
-	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
-		t.Errorf("%v, %v", entries, err)
-	}
 }

@@ -151,31 +151,6 @@ func acquireSoon(t *testing.T, d *driver, c backends.Claim) backends.Grant {
 	}
 }
 
-func TestKilledProcessFreesTheLock(t *testing.T) {
-	steps := suite.On(t)
-	dir := t.TempDir()
-	d := openDir(t, dir)
-	h := start(t, "hold", dir)
-	h.says(t, "held")
-	r := steps.Refused(d, claimFor("job"), backends.Held)
-	if r.Holder.PID != h.Process.Pid {
-		t.Errorf("held by pid %d, want %d", r.Holder.PID, h.Process.Pid)
-	}
-	h.kill()
-	g := acquireSoon(t, d, claimFor("job")) // at once, for all its TTL of a minute
-	if g.Token <= r.Token {
-		t.Errorf("token %d after %d", g.Token, r.Token)
-	}
-	status, err := d.Inspect(t.Context(), "job")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if runs := status.Record.Runs; len(runs) != 2 || runs[1].State != backends.Lost {
-		t.Errorf("history %+v, want the killed run lost", runs)
-	}
-	steps.Finish(d, g)
-}
-
 func TestInheritedLockOutlivesTheWrapper(t *testing.T) {
 	steps := suite.On(t)
 	dir := t.TempDir()
@@ -198,31 +173,4 @@ func TestInheritedLockOutlivesTheWrapper(t *testing.T) {
 		t.Fatal(err)
 	}
 	steps.Finish(d, acquireSoon(t, d, claimFor("job")))
-}
-
-func TestHandoverBetweenProcesses(t *testing.T) {
-	steps := suite.On(t)
-	dir := t.TempDir()
-	d := openDir(t, dir)
-	const standbys = 3
-	for range 5 {
-		g := steps.Acquire(d, claimFor("job"))
-		var all []*helper
-		for range standbys {
-			h := start(t, "stand by", dir)
-			h.says(t, "watching")
-			all = append(all, h)
-		}
-		steps.Finish(d, g)
-		tokens := map[string]bool{}
-		for _, h := range all {
-			tokens[h.says(t, "granted")] = true
-			if err := h.Wait(); err != nil {
-				t.Error(err)
-			}
-		}
-		if len(tokens) != standbys {
-			t.Errorf("tokens %v, want %d different ones", tokens, standbys)
-		}
-	}
 }

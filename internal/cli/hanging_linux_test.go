@@ -183,3 +183,42 @@ func TestWhatHangsBeforehandCanBeInterrupted(t *testing.T) {
 		})
 	}
 }
+
+// A daemon goes on, and drains, when the file that it is to read again hangs.
+func TestADaemonWhoseFileHangsGoesOn(t *testing.T) {
+	servers.SkipShort(t)
+	dir, _ := hang(t)
+	home := t.TempDir()
+	good, file := filepath.Join(home, "good.yaml"), filepath.Join(home, "jobs.yaml")
+	err := errors.Join(os.WriteFile(good, []byte("jobs: {well: {every: 1s, command: [echo, well]}}\n"), 0o600), os.Symlink(good, file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("leaderrun", "--backend", "file://"+filepath.Join(home, "store"), "cron", file)
+	said, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(out, make([]byte, len("well\n"))); err != nil {
+		t.Error(err)
+	}
+	go func() { _, _ = io.Copy(io.Discard, out) }()
+	if err := errors.Join(os.Remove(file), os.Symlink(filepath.Join(dir, "jobs.yaml"), file)); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Process.Signal(syscall.SIGHUP)
+	_ = cmd.Process.Signal(syscall.SIGTERM)
+	kill := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
+	defer kill.Stop()
+	text, _ := io.ReadAll(said)
+	if err := cmd.Wait(); err != nil || !strings.Contains(string(text), "the jobs stay as they were") && !strings.Contains(string(text), "while draining") {
+		t.Errorf("%v: %s", err, text)
+	}
+}

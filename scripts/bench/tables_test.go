@@ -81,3 +81,63 @@ func TestFill(t *testing.T) {
 		t.Errorf("what was there is still there:\n%s", once)
 	}
 }
+
+func TestRatio(t *testing.T) {
+	// A busy moment that hits both alike leaves the ratio as it is.
+	flock := []float64{1, 1.1, 5, 1, 0.9, 1.2, 8, 1}
+	var twice []float64
+	for _, v := range flock {
+		twice = append(twice, 2*v)
+	}
+	if got, want := ratioOf(twice, flock), (ratio{2, 2, 2}); got != want {
+		t.Errorf("twice as long in each round: %v, want %v", got, want)
+	}
+	r := ratioOf([]float64{2, 3, 4, 2, 3, 4, 2, 3, 4}, []float64{1, 1, 1, 1, 1, 1, 1, 1, 1})
+	if want := (ratio{3, 2, 4}); r != want {
+		t.Errorf("%v, want %v", r, want)
+	}
+}
+
+func TestPercentileLeavesTheOrderOfRounds(t *testing.T) {
+	v := []float64{3, 1, 2}
+	if got := percentile(v, 50); got != 2 {
+		t.Errorf("median %v", got)
+	}
+	if diff := cmp.Diff([]float64{3, 1, 2}, v); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestNumbers(t *testing.T) {
+	for _, test := range []struct {
+		value float64
+		unit  string
+		want  string
+	}{
+		{0, "", "0"},
+		{0.0123, "ms", "0.01 ms"},
+		{0.72, "ms", "0.72 ms"},
+		{6.583, "ms", "6.58 ms"},
+		{44.97, "ms", "45.0 ms"},
+		{99.99, "MB", "100 MB"},
+		{100, "", "100"},
+		{3, "", "3"},
+		{3.4, "", "3.40"},
+		{999, "ms", "999 ms"},
+		{1468, "ms", "1.47 s"},
+		{22800, "ms", "22.8 s"},
+		{6120.4, "", "6,120"},
+		{1234567, "", "1,234,567"},
+		{-1234, "", "-1,234"},
+	} {
+		if got := quantity(test.value, test.unit); got != test.want {
+			t.Errorf("%v %s: %q, want %q", test.value, test.unit, got, test.want)
+		}
+	}
+	if got, want := between(990, 1020, "ms"), "990 ms to 1.02 s"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got, want := between(6.39, 7.03, "ms"), "6.39 to 7.03 ms"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

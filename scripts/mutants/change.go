@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 )
@@ -20,8 +21,9 @@ const everything = "none"
 // change is what differs between a commit and the work tree.
 type change struct {
 	all     bool
-	folders map[string]bool // with a file that differs, as slash-separated paths
-	rows    string          // what is new in the folder of the mutants themselves
+	folders map[string]bool   // with a file that differs, as slash-separated paths
+	former  map[string]mutant // those of the commit, by name
+	known   map[string]string // what caught them then
 	deps    map[string][]string
 }
 
@@ -55,9 +57,38 @@ func newChange(base string) (*change, error) {
 		folder, _, _ := strings.Cut(path.Dir(file)+"/", "/testdata/")
 		c.folders[strings.TrimSuffix(folder, "/")] = true
 	}
-	rows, err := exec.Command("git", "diff", base, "--", "scripts/mutants").Output()
-	c.rows = string(rows)
-	return c, err
+	return c, c.readFormer(base)
+}
+
+// readFormer reads the mutants of a commit. Files that it did not have have none.
+func (c *change) readFormer(base string) error {
+	caught, err := exec.Command("git", "show", base+":"+page).Output()
+	if err != nil {
+		return err
+	}
+	if c.known, err = parseCaught(string(caught)); err != nil {
+		return err
+	}
+	files, err := words("git", "ls-tree", "--name-only", base, "scripts/mutants/rules/")
+	c.former = map[string]mutant{}
+	for _, file := range files {
+		text, err := exec.Command("git", "show", base+":"+file).Output()
+		if err != nil {
+			return err
+		}
+		for _, m := range readRules(string(text)) {
+			c.former[m.name] = m
+		}
+	}
+	return err
+}
+
+// isNew says whether the commit did not have a mutant, or another one of its name, or caught it by another test.
+func (c *change) isNew(m mutant, known map[string]string) bool {
+	if len(c.former) > 0 && !reflect.DeepEqual(c.former[m.name], m) {
+		return true
+	}
+	return c.known[m.name] != known[m.name]
 }
 
 // words returns what a program prints, as words.
@@ -69,7 +100,7 @@ func words(program string, args ...string) ([]string, error) {
 	return strings.Fields(string(out)), nil
 }
 
-// affected returns the mutants that the change may have let go: its row is new, or its file, or the tests that catch it, or
+// affected returns the mutants that the change may have let go: it is new, or its file, or the tests that catch it, or
 // anything of ours that these import or start, differ. Those of the invariants of package runner are always among them.
 func (c *change) affected(all []mutant, known map[string]string) ([]mutant, error) {
 	invariants, err := os.ReadFile("runner/doc.go")
@@ -80,8 +111,7 @@ func (c *change) affected(all []mutant, known map[string]string) ([]mutant, erro
 	for _, m := range all {
 		named := test.FindString(known[m.name])
 		always := named != "" && strings.Contains(string(invariants), strings.Split(named, "/")[0])
-		isNew := strings.Contains(c.rows, "\n+\t{\""+m.name+"\"") || strings.Contains(c.rows, "\n+| "+m.name+" |")
-		if c.all || always || isNew || c.folders[path.Dir(m.file)] {
+		if c.all || always || c.isNew(m, known) || c.folders[path.Dir(m.file)] {
 			chosen = append(chosen, m)
 			continue
 		}

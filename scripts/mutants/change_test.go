@@ -15,19 +15,26 @@ func TestAffected(t *testing.T) {
 	}
 	m := mutants[slices.IndexFunc(mutants, func(m mutant) bool { return m.file == "internal/slots/slots.go" })]
 	beside := mutants[slices.IndexFunc(mutants, func(m mutant) bool { return path.Dir(m.file) == "internal/ownership" })]
+	other := m
+	other.bad += " "
 	for _, c := range []struct {
-		folders, rows string
-		chosen        bool
+		folder string
+		former mutant
+		caught string
+		chosen bool
 	}{
-		{"", "", false},
-		{"docs", "", false},
-		{"internal/shards", "", false},
-		{"internal/slots", "", true},
-		{"backends", "", true},
-		{"", "\n+\t{\"" + m.name + "\", ", true},
-		{"", "\n-\t{\"" + m.name + "\", ", false},
+		{"", m, known[m.name], false},
+		{"docs", m, known[m.name], false},
+		{"internal/shards", m, known[m.name], false},
+		{"internal/slots", m, known[m.name], true},
+		{"backends", m, known[m.name], true},
+		{"", other, known[m.name], true},
+		{"", m, "TestAnother", true},
 	} {
-		change := &change{folders: map[string]bool{c.folders: true}, rows: c.rows, deps: map[string][]string{}}
+		change := &change{
+			folders: map[string]bool{c.folder: true}, deps: map[string][]string{},
+			former: map[string]mutant{m.name: c.former, beside.name: beside}, known: map[string]string{m.name: c.caught, beside.name: known[beside.name]},
+		}
 		got, err := change.affected([]mutant{m, beside}, known)
 		if err != nil {
 			t.Fatal(err)
@@ -39,7 +46,7 @@ func TestAffected(t *testing.T) {
 	if all, err := (&change{all: true}).affected(mutants, known); err != nil || len(all) != len(mutants) {
 		t.Errorf("of all: %d, %v", len(all), err)
 	}
-	always, err := (&change{deps: map[string][]string{}}).affected(mutants, known)
+	always, err := (&change{deps: map[string][]string{}, known: known}).affected(mutants, known)
 	if err != nil || len(always) < 5 || len(always) > 50 {
 		t.Errorf("of the invariants: %d, %v", len(always), err)
 	}

@@ -168,9 +168,13 @@ func readCaught(path string) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, rows, ok := strings.Cut(string(text), heading)
+	return parseCaught(string(text))
+}
+
+func parseCaught(text string) (map[string]string, error) {
+	_, rows, ok := strings.Cut(text, heading)
 	if !ok {
-		return nil, fmt.Errorf("%s has no table", path)
+		return nil, errors.New("there is no table of what caught the mutants")
 	}
 	known := map[string]string{}
 	for row := range strings.Lines(rows) {

@@ -1,6 +1,10 @@
 package main
 
-import "slices"
+import (
+	"embed"
+	"io/fs"
+	"strings"
+)
 
 // mutant is one rule broken in one place, and the tests that must notice: arguments of go test.
 type mutant struct {
@@ -8,320 +12,51 @@ type mutant struct {
 	packages             []string
 }
 
-var (
-	runnerTests       = []string{"./runner", "-short"}
-	decisionTests     = []string{"./backends"}
-	redisTests        = []string{"./backends/redis"}
-	redisEnds         = []string{"./backends/redis", "-run", "RoundTrips|EndIsDated"}
-	redisConnTests    = []string{"./internal/redisconn"}
-	redisHostileTests = []string{"./backends/redis", "-run", "TestHostileReplies"}
-	redisEndlessTests = []string{"./backends/redis", "-run", "TestEndlessLists"}
-	redisBrokenTests  = []string{"./backends/redis", "-run", "TestBrokenKeys"}
-	etcdTests         = []string{"./backends/etcd", "-skip", "TestSuiteCluster|TestSuiteTLS"}
-	consulTests       = []string{"./backends/consul", "-skip", "TestSuiteCluster|TestSuiteTLS"}
-	processTests      = []string{"./internal/supervise/..."}
-	daemonTests       = []string{"./internal/daemon"}
-	startTests        = []string{"./internal/supervise", "-run", "Hang|TooLate|GivenUp|ByItsThread|MainThread", "-timeout", "60s"}
-	panicTests        = []string{"./internal/cli", "-run", "TestScripts/panic"}
-	guardianTests     = []string{"./internal/cli", "-run", "NeverReady"}
-	nestedTests       = []string{"./internal/cli", "-run", "TestScripts/nested"}
-	slotTests         = []string{"./internal/slots"}
-	tracerTests       = []string{"./internal/supervise", "-run", "Tracer|Traced", "-timeout", "60s"}
-	treeTests         = []string{"./internal/supervise/tree"}
-	blindTests        = []string{"./internal/supervise", "-run", "Descriptors|OpenNothing"}
-	stormTests        = []string{"./internal/supervise", "-run", "Storm"}
-)
+// rules has the mutants, a paragraph each: the name of the rule, the file, the text that is there behind "-", and behind "+" what
+// stands in its place. A line "tests" names the tests of those that follow.
+//
+//go:embed rules/*.txt
+var rules embed.FS
 
-var mutants = slices.Concat(hostMutants, accountMutants, fenceMutants, answerMutants, engineMutants, balanceMutants, cronMutants, kubernetesMutants, zookeeperMutants, postgresMutants, importMutants, shardsMutants, []mutant{
-	{"validity of a claim counts from the reply", "runner/candidate.go", "return m.hold(g, timeline, p.t0)", "return m.hold(g, timeline, m.now)", runnerTests},
-	{"validity of a renewal counts from the reply", "runner/lease.go", "l.sentAt = t0", "l.sentAt = m.now", runnerTests},
-	{"another's life counts from the request", "runner/candidate.go", "return m.refused(refusal)", "next := m.refused(refusal)\n\t\tm.candidate.seenAt = p.t0\n\t\treturn next", runnerTests},
-	{"every sign of life counts as a new one", "runner/candidate.go", "seen.Token != 0 && seen != c.seen {", "seen.Token != 0 {", runnerTests},
-	{"a sign of life that was told does not count", "runner/candidate.go", "\tm.observe(n.Seen)\n", "", runnerTests},
-	{"a record that was lost forgets its tick", "backends/keep.go", "if tick > r.Tick.Tick {", "if false {", decisionTests},
-	{"a tick that nobody had is shown", "backends/record.go", "if r.Tick.State == Missed && r.Tick.MaxAttempts == 0 {", "if false {", decisionTests},
-	{"a record that was lost is not restored where it has the token", "backends/keep.go", "if r.Token > token || r.run(token) != nil {", "if r.Token >= token {", decisionTests},
-	{"a record that was lost begins its beats anew", "backends/keep.go", "r.Beat = max(r.Beat, now)\n", "", decisionTests},
-	{"a holder does not ask when it is told of a loss", "runner/lease.go", "l.newsAt = m.now\n\t\t\tm.lookSoon()", "l.newsAt = m.now", runnerTests},
-	{"a definite loss is taken for a silence", "runner/lease.go", "case errors.Is(a.err, backends.ErrLost):", "case errors.Is(a.err, backends.ErrLost) && l.owner == taken:", runnerTests},
-	{"a reply after the end counts", "runner/lease.go", "case m.now >= l.validUntil():\n\t\tl.failure", "case m.now < 0:\n\t\tl.failure", runnerTests},
-	{"the clock stands still while the machine sleeps", "internal/boottime/boottime_linux.go", "clockBoottime    = 7", "clockBoottime    = 1", []string{"./internal/boottime"}},
-	{"no margin for clock rates", "runner/timeline.go", "end := t0.Add(t.TTL - t.Margin())", "end := t0.Add(t.TTL)", runnerTests},
-	{"no SIGKILL at the deadline", "runner/run.go", "l.killedAt = m.now\n\t\tm.do(doKill{lost: m.lease.owner == taken})", "l.killedAt = m.now", runnerTests},
-	{"released when the command ends, not when the tree is dead", "runner/run.go", "return p.ended(m, e.Status)\n", "q := p.ended(m, e.Status)\n\t\treturn m.record(q.cause, q.status)\n", runnerTests},
-	{"released although the tree is not confirmed dead", "runner/run.go", "return m.finish(Result{Ending: Unconfirmed, Status: s, Err: errUnconfirmed})", "return m.record(cause{}, s)", runnerTests},
-	{"a late renewal saves a run that is being stopped", "runner/lease.go", "if l.owner == ours {\n\t\tl.deadline", "if true {\n\t\tl.deadline", runnerTests},
-	{"a claim in flight is not abandoned", "runner/candidate.go", "if !m.candidate.mayBeApplied {", "if true {", runnerTests},
-	{"a vanished lease is not waited for", "runner/candidate.go", "case backends.Vanished, backends.Quarantined:", "case backends.Verdict(\"never\"):", runnerTests},
-	{"a short rest of the lease is not renewed before the start", "runner/lease.go", ">= m.lease.timeline.TTL/2", ">= 0", runnerTests},
+var mutants = func() (all []mutant) {
+	files, err := fs.Glob(rules, "rules/*.txt")
+	if err != nil {
+		panic(err)
+	}
+	for _, file := range files {
+		text, err := rules.ReadFile(file)
+		if err != nil {
+			panic(err)
+		}
+		all = append(all, readRules(string(text))...)
+	}
+	return all
+}()
 
-	{"a try begins before the tree of the last one is dead", "runner/run.go", "return p.ended(m, e.Status)\n", "q := p.ended(m, e.Status)\n\t\tif q.follows {\n\t\t\treturn q.dead(m)\n\t\t}\n\t\treturn q\n", runnerTests},
-	{"a try begins beside the guardian of the last one", "runner/loop.go", "before.Close()\n\t\t}\n\t\tp.tree", "}\n\t\tp.tree", runnerTests},
-	{"the lease is not renewed between two tries", "runner/start.go", "m.keep()\n\tif m.fresh() {", "if m.fresh() {", runnerTests},
-	{"a try begins although the lease is lost", "runner/start.go", "return m.record(cause{ending: LeaseLost}, p.status)", "return preparing{starter: p, until: never}", []string{"./runner", "-run", "TestWhatHangsBeforeATry"}},
-	{"a try begins although a signal ended the run", "runner/start.go", "return m.record(cause{signalled: true}, lifeline.Status{Known: true, Signal: sig})", "return p", runnerTests},
-	{"a try begins before a signal that has arrived is heard", "runner/loop.go", "len(l.req.Signals)+len(l.answers)", "len(l.answers)", runnerTests},
-	{"a try begins under a short rest of the lease", "runner/start.go", "return m.now >= p.until && m.fresh()", "return m.now >= p.until", runnerTests},
-	{"a command that was ended with its run is tried again", "runner/run.go", "failed && !p.final && m.hasRetries()", "failed && m.hasRetries()", runnerTests},
-	{"a command that had ended loses its outcome with its guardian", "runner/run.go", "p.unguarded, p.killedAt, p.follows = true, m.now, false\n", "p.unguarded, p.killedAt, p.follows = true, m.now, false\n\tp.cause.ending = TreeLost\n", runnerTests},
-	{"a command that has ended well is done although its leftovers lost the lease", "runner/run.go", "p.liveTree.lose(m, endingRest, how)", "was := p.cause\n\tp.liveTree.lose(m, endingRest, how)\n\tp.cause = was", runnerTests},
-	{"a signal that came with the end of the command is taken for later", "runner/loop.go", "for range len(l.req.Signals) {", "for range 0 {", runnerTests},
-	{"a try that took too long is done if its command ends well", "runner/run.go", "case c.ending == TimedOut, c.ending == StartFailed:", "case c.ending == StartFailed:", runnerTests},
-	{"what comes after the command has ended changes its outcome", "runner/run.go", "if !p.follows {\n\t\treturn p\n", "if false {\n\t\treturn p\n", runnerTests},
-	{"a try whose guardian is lost is taken for one that did not start", "runner/start.go", "case errors.Is(a.err, lifeline.ErrGuardian): //", "case errors.Is(a.err, lifeline.ErrGuardian) && a.err == nil: //", runnerTests},
-	{"a try that cannot be started opens the tick again", "runner/run.go", "case c.ending == TimedOut, c.ending == StartFailed:", "case c.ending == StartFailed:\n\t\to.State = backends.Open\n\tcase c.ending == TimedOut:", runnerTests},
-	{"a check is answered by a renewal that was sent before", "runner/lease.go", "l.checks[0].sent < number", "number > 0", runnerTests},
-	{"a check says yes while the lease is being given up", "runner/lease.go", "case l.owner == givenUp, m.now", "case m.now", runnerTests},
-	{"checks put renewals off", "runner/lease.go", "l.renewAt = min(l.renewAt, m.after(m.pause(l.failures+1)))", "l.renewAt = m.after(l.timeline.renewEvery())", runnerTests},
-	{"the token of an earlier tick's run is no floor for ours", "runner/runner.go", "req.Floor = result.Floor\n", "", runnerTests},
-	{"the run of an earlier tick is taken for ours", "runner/runner.go", "if !earlier || !wentWell || isUnwanted(ctx, req) {", "if r != nil || earlier && wentWell && isUnwanted(ctx, req) {", runnerTests},
-	{"our tick runs after a signal to the earlier one's run", "runner/runner.go", " && result.Signal == 0", "", runnerTests},
-	{"a tick is claimed before its time", "runner/candidate.go", "ahead <= nearTick && !m.reached", "ahead < 0 && !m.reached", runnerTests},
-	{"the end of a lease applies after what has arrived", "runner/machine.go", "m.expire()\n\tm.phase = m.phase.on", "m.phase = m.phase.on", runnerTests},
-	{"a command outlives the word of the store that its lease is lost", "runner/run.go", "if how.owner == taken {\n\t\tl.kill", "if how.owner == ours {\n\t\tl.kill", runnerTests},
-	{"the wait for a vanished holder counts against our patience", "runner/candidate.go", "setAside: m.now", "setAside: never", runnerTests},
-	{"the last cause of an end counts, not the first", "runner/run.go", "if p.cause.ending != 0 {\n\t\tp.final", "if false {\n\t\tp.final", runnerTests},
-	{"a check is left without an answer when the run is over", "runner/release.go", "m.answerNo(errOver)\n", "", runnerTests},
-	{"a signal before the first start is left for the command", "runner/start.go", "if m.note(sig) {\n\t\treturn m.undo", "if m.note(sig) && m.tries > 0 {\n\t\treturn m.undo", []string{"./runner", "-run", "NothingIsMadeReady"}},
-	{"a renewal that was due waits for the one of a check", "runner/lease.go", "case l.inFlight == 0 && m.reached(l.renewAt):", "case l.inFlight+l.answering == 0 && m.reached(l.renewAt):", runnerTests},
-	{"what arrives while all is made ready is not heard before the start", "runner/start.go", "p.done = true\n\t\treturn p\n", "p.done = true\n\t\treturn p.on(m, idle{})\n", runnerTests},
-	{"the token that a refusal shows is no floor", "runner/candidate.go", "m.claim.Floor = max(m.claim.Floor, r.Token)\n", "_ = r\n", runnerTests},
-
-	{"a run inside a run of its own job is in good hands", "backends/decide.go", "c.Inside.Has(holder) {", "false {", nestedTests},
-	{"a run inside a run of its own job is known by its variable alone", "internal/supervise/guardian/handle.go", "\tshowHolder(r.Holder)\n", "", nestedTests},
-	{"a run inside a run of its own job is known by the processes above alone", "internal/cli/run.go", "ids = append(ids, id)\n", "_ = id\n", nestedTests},
-	{"only the nearest of the runs that a run is inside counts", "internal/supervise/outsider_linux.go", "ids = append(ids, args[len(args)-1])\n", "return []string{args[len(args)-1]}\n", nestedTests},
-	{"workers inside a worker of their own job join it", "internal/shards/balance.go", "refusal := w.nested(ctx); refusal != nil {", "false {\n\t\trefusal := w.nested(ctx)", nestedTests},
-	{"the slots of a run's own job are others' affair", "internal/slots/driver.go", "if inside.Has(r.Holder) {", "if false {", nestedTests},
-	{"the shards of a run's own tick are others' affair", "internal/shards/look.go", "err == nil && w.Inside.Has(holder)", "false", nestedTests},
-
-	{"two slots have one lease", "internal/slots/slots.go", "strconv.Itoa(slot) }", "strconv.Itoa(slot/2) }", slotTests},
-	{"a slot that may be ours is left for another", "internal/slots/driver.go", "i := slices.IndexFunc(d.slots, func(s slot) bool { return s.unclear })", "i := -1", slotTests},
-	{"a claim that may still arrive is left behind", "internal/slots/driver.go", "\t_ = d.takeBack(ctx, c) // a lease", "\t// a lease", slotTests},
-	{"news of a slot that come during a claim are dropped", "internal/slots/driver.go", "if s.news == news {", "if true {", slotTests},
-	{"news of a slot are not heeded", "internal/slots/driver.go", "s.news++\n\t\ts.due = time.Time{}", "s.news++", slotTests},
-	{"the slot of a dead holder is not waited for", "internal/slots/driver.go", "case r.Verdict == backends.Vanished, r.Verdict == backends.Quarantined && all.Verdict == backends.Held:", "case false:", slotTests},
-	{"a host does not go back to its slot", "internal/slots/driver.go", "s.rank = own", "s.rank = others", slotTests},
-
-	{"a reservation is not heeded", "backends/decide.go", "if wait := d.reserved(); wait > 0 {", "if wait := d.reserved(); wait > 0 && false {", decisionTests},
-	{"a reservation keeps a job from its own host", "backends/reserve.go", "r.Reserved == nil || r.Reserved.Host == d.c.Holder.Host", "r.Reserved == nil", decisionTests},
-	{"a reservation comes before the proof of death", "backends/decide.go", "if wait := d.holderMayLive(); wait > 0 {", "if wait := d.holderMayLive(); wait > 0 && d.reserved() == 0 {", decisionTests},
-	{"a reservation outlives its run's successor", "backends/reserve.go", "\tr.Reserved = nil\n\tif d", "\tif d", decisionTests},
-	{"a reservation by a wrong clock does not end", "backends/reserve.go", "r.Reserved.Until > most {", "r.Reserved.Until > most && false {", decisionTests},
-	{"a run that never started keeps the job", "backends/keep.go", "if o.State == Open { // there", "if false { // there", decisionTests},
-	{"an instant at which a job was kept counts as unclaimed", "backends/decide.go", "held = max(held, r.Reserved.Until)", "_ = r.Reserved.Until", decisionTests},
-	{"a host that is said to be dead keeps its job", "backends/order.go", "r.Break, r.Reserved = nil, nil", "r.Break = nil", decisionTests},
-	{"file: who waits for the lock of a killed run takes its own hand for the holder's", "backends/file/read.go", "if t.keeps(t.paths) {", "if false {", []string{"./backends/file", "-run", "TestWhoHasWaited"}},
-	{"an answer that comes with the end of a start is not heard", "internal/supervise/guard.go", "g.failed = g.watch.phase != notBegun", "g.failed = true", []string{"./internal/supervise", "-run", "TestAnswerThatComes"}},
-	{"a start that is too late is a fault of the command", "runner/start.go", "if m.now >= m.lease.deadline.Term { // it was too late for it: that", "if false { // it was too late for it: that", []string{"./runner", "-run", "TestStartThat"}},
-	{"file: a lease whose end was never written stays", "backends/file/swap.go", "func() { s.lapse(l) }", "func() { _ = s }", []string{"./backends/file", "-run", "TestEndThatCannot"}},
-	{"file: a lease lapses that was renewed", "backends/file/swap.go", "left := time.Until(l.until)\n", "left := time.Until(l.until) - time.Hour\n", []string{"./backends/file", "-run", "TestLapse"}},
-	{"file: a lease lapses whose run may be alive", "backends/file/swap.go", "left <= 0 && !l.unwanted.Load() {", "false {", []string{"./backends/file", "-run", "TestLapse"}},
-	{"file: a grant that nobody hears of is somebody's", "backends/file/swap.go", "l.unwanted.Store(true) // until its holder hears of it", "l.unwanted.Store(false) // until its holder hears of it", []string{"./backends/file", "-run", "TestGrantThatComes"}},
-	{"file: a standby waits for the lock of a job that is kept", "backends/file/watch.go", "\t\tw.wanted = false\n", "", []string{"./backends/file", "-run", "TestStandbyLeaves"}},
-	{"a job that is kept is not waited for", "runner/candidate.go", "case backends.Held, backends.Reserved:", "case backends.Held:", runnerTests},
-	{"nobody yields to news", "runner/candidate.go", "p.until = min(p.until, m.after(m.request.Yield))", "p.until = min(p.until, m.now)", runnerTests},
-	{"nobody yields at the start", "runner/candidate.go", "p.until = m.after(m.request.Yield)", "p.until = m.now", runnerTests},
-	{"news put off who yields", "runner/candidate.go", "p.until = min(p.until, m.after(m.request.Yield))", "p.until = m.after(m.request.Yield)", runnerTests},
-
-	{"the token does not follow the clock", "backends/decide.go", "r.Token = max(r.Token+1, d.now, d.c.Floor+1, d.v.Floor+1)", "r.Token++", decisionTests},
-	{"the token does not grow past the last one", "backends/decide.go", "r.Token = max(r.Token+1, d.now, d.c.Floor+1, d.v.Floor+1)", "r.Token = max(d.now, d.c.Floor+1, d.v.Floor+1)", decisionTests},
-	{"a vanished holder is not waited for", "backends/decide.go", "if wait := d.holderMayLive(); wait > 0 {", "if wait := d.holderMayLive(); wait > 0 && false {", decisionTests},
-	{"no quarantine", "backends/decide.go", "if v.Quarantine > 0 {", "if false {", decisionTests},
-	{"a claim that was abandoned is granted", "backends/decide.go", "if d.hasEnded() {", "if false {", decisionTests},
-	{"a done tick starts again", "backends/decide.go", "return unfinished(o.State) && o.Policy", "return o.Policy", decisionTests},
-	{"skip starts a lost tick again", "backends/decide.go", "o.Policy == Rerun && policy == Rerun &&", "", decisionTests},
-	{"a tick is granted without being claimed", "backends/decide.go", "d.adopt()\n\tr.Tick = d.claimed(1)\n\treturn d.grant(d.c.Tick, 1)", "d.adopt()\n\treturn d.grant(d.c.Tick, 1)", decisionTests},
-	{"a renewal does not compare the holder", "backends/keep.go", "return l != nil && l.Holder == g.Claim.Holder.ID && l.Token == g.Token", "return l != nil", decisionTests},
-	{"a finish needs neither lease nor record", "backends/keep.go", "if !mine && !named {", "if !mine && !named && holder.ID == \"\" {", decisionTests},
-	{"a renewal leaves the evidence as it was", "backends/keep.go", "r.Until = now + r.TTL", "r.Until = max(r.Until, r.Granted+r.TTL)", decisionTests},
-	{"another server is not noticed", "backends/mark.go", "case m.Identity != s.Identity:", "case m.Identity == \"\":", decisionTests},
-	{"a server that forgot is trusted since its start", "backends/mark.go", "restarted && !s.Forgot {", "restarted {", decisionTests},
-
-	{"a path behind each host is one prefix", "internal/backendurl/backendurl.go", "if !f.Socket && !f.Name && strings.Contains(path, \",\") {", "if false {", []string{"./internal/backendurl"}},
-	{"a watch that breaks as soon as it stands is begun anew at once", "backends/watch.go", "if time.Since(began) > longPause {", "if time.Since(began) >= 0 {", decisionTests},
-	{"a watch goes on where no retry helps", "backends/watch.go", "if IsPermanent(follow(ctx, tell)) {", "if IsPermanent(follow(ctx, tell)) && false {", decisionTests},
-	{"a watch outlives its driver", "backends/watch.go", "stop := context.AfterFunc(life, cancel)", "stop := context.AfterFunc(life, func() {})", decisionTests},
-
-	{"an evicted record is taken for a new job", "backends/mark.go", "case !hasRecord && m.Evicted != s.Evicted:", "case false:", decisionTests},
-
-	{"engine: an end that is not the holder's is written", "backends/engine.go", "d := decide(v)\n\t\tif d.Lost {", "d := decide(v)\n\t\tif false {", decisionTests},
-	{"engine: what was decided on stays after a conflict", "backends/engine.go", "\t\tt.afterRead(now, nil)\n", "\t\tt.decide()\n", decisionTests},
-	{"engine: nobody minds what another program has put there", "backends/engine.go", "if v.Foreign != nil && ", "if false && ", decisionTests},
-	{"engine: a loss is told on what was known", "backends/engine.go", "case t.known:", "case t.known && t.q.Op == 0:", decisionTests},
-	{"engine: a shorter lease than was asked for is taken", "backends/engine.go", "case ttl < t.q.TTL:", "case false:", decisionTests},
-	{"engine: an order does not mind a beat", "backends/engine.go", "Release: d.Release, CompareBeat: true}", "Release: d.Release}", decisionTests},
-	{"the store in memory counts anew where it forgot", "test/suite/mem.go", "\tm.forgot = m.writes\n", "\tm.writes = 0\n", []string{"./test/suite", "-run", "TestMemSwap"}},
-	{"engine: what is older is taken for newer", "backends/cache.go", "is.Newer(c.last)", "c.last.Newer(is)", decisionTests},
-	{"engine: after a renewal without an answer the next one goes by what was known", "backends/engine.go", "if !q.Doubted && ", "if ", decisionTests},
-	{"engine: what a run ended with is known for ever", "backends/engine.go", "cache.Saw(q.Known, nil)\n", "", decisionTests},
-	{"what is known of a store that was set back stays", "backends/cache.go", "c.last == was || ", "", decisionTests},
-	{"a renewal that was overtaken is what is known", "backends/cache.go", "is != nil && is.Newer(c.last)", "is != nil", decisionTests},
-
-	{"Redis: the client tries again by itself", "internal/redisconn/options.go", "MaxRetries:               -1,", "MaxRetries:               3,", redisTests},
-	{"Redis: no compare on renew", "backends/redis/renew.lua", "if read('GET', lease_key) ~= ARGV[2] or ", "if ", redisTests},
-	{"Redis: a renewal makes half a record", "backends/redis/renew.lua", " or text(record_key, 'token') ~= ARGV[3]", "", redisTests},
-	{"Redis: a renewal does not hear of a request to stop", "backends/redis/renew.lua", " or text(record_key, 'break') ~= ARGV[5]", "", redisTests},
-	{"Redis: a renewal does not count replicas", "backends/redis/renew.lua", "raise('replicas', needed)\n", "", redisTests},
-	{"Redis: no compare on finish", "backends/redis/swap.lua", "(lease or '') == ARGV[6] and ", "", redisTests},
-	{"Redis: no compare of the record", "backends/redis/swap.lua", "(form and number(record_key, 'form') <= form or text(record_key, 'version') == ARGV[7])", "true", redisTests},
-	{"Redis: claims that are taken back stand in each other's way", "backends/redis/swap.go", "version = \"-\" + strconv.Itoa(backends.RecordForm)\n", "version = s.version + strconv.Itoa(0)[1:]\n", redisTests},
-	{"Redis: one claim that is taken back makes others forgotten", "backends/redis/swap.lua", "refused = cjson.decode(refused == '' and '[]' or refused)", "refused = {}", redisTests},
-	{"Redis: who has written does not know the version", "backends/redis/swap.go", "if !isRenewal {", "if false {", redisEnds},
-	{"Redis: an end is dated by what was known", "backends/redis/read.go", "if !s.written.IsZero() {", "if false {", redisEnds},
-	{"Redis: a record keeps its version", "backends/redis/swap.lua", ", 'version', nonce}", "}", redisTests},
-	{"Redis: an order does not mind a beat", "backends/redis/swap.lua", "(ARGV[8] == '-' or text(record_key, 'beat') == ARGV[8])", "true", redisTests},
-	{"Redis: what is read may be of another server", "backends/redis/swap.lua", "identity == ARGV[4] and ", "", redisTests},
-	{"Redis: what is read may be of a server that was emptied since", "backends/redis/swap.lua", "text(mark_key, 'epoch') == epoch", "true", redisTests},
-	{"Redis: a grant on a server without a mark", "backends/redis/swap.lua", "epoch ~= '' and ", "", redisTests},
-	{"Redis: what is read may be later than now", "backends/redis/swap.lua", "age >= 0 and ", "", redisTests},
-	{"Redis: what is read may be of long ago", "backends/redis/swap.lua", "age <= tonumber(ARGV[3]) and ", "", redisTests},
-	{"Redis: a grant beside a lease", "backends/redis/swap.lua", "same and not lease and ", "same and ", redisTests},
-	{"Redis: a token is given twice", "backends/redis/swap.lua", "token > stored and ", "", redisTests},
-	{"Redis: a token goes back", "backends/redis/swap.lua", " or token < stored then", " then", redisTests},
-	{"Redis: a grant in a quarantine that began meanwhile", "backends/redis/swap.lua", "number(mark_key, 'until') <= now and ", "", redisTests},
-	{"Redis: a grant under the mark of another server", "backends/redis/swap.lua", " and text(mark_key, 'identity') == identity", "", redisTests},
-	{"Redis: a grant although something was evicted meanwhile", "backends/redis/swap.lua", "(stored ~= 0 or evicted() == number(mark_key, 'evicted'))", "true", redisTests},
-	{"Redis: a lease ends by the time of the read", "backends/redis/swap.lua", "till, beat = now + ttl,", "till, beat = tonumber(ARGV[2]) + ttl,", redisTests},
-	{"Redis: the mark forgets a longer TTL", "backends/redis/common.lua", "if n > number(mark_key, field) then", "if true then", redisTests},
-	{"Redis: a server in the place of one that is known is a new store", "backends/redis/read.go", "Forgot:  s.misses(k[2], now.mark) || evicted != 0", "Forgot:  evicted != 0", []string{"./backends/redis", "-run", "InItsPlace"}},
-	{"Redis: no evidence", "backends/redis/read.go", "Proof: backends.ByUntil,", "Proof: backends.ByRelease,", redisTests},
-	{"Redis: no quarantine", "backends/redis/read.go", "Quarantine: s.quarantine, ", "", redisTests},
-	{"Redis: replicas are not waited for", "backends/redis/script.go", "if acked < need {", "if acked < 0 {", redisTests},
-	{"Redis: a replica that came back counts twice", "backends/redis/common.lua", "if not seen[address] then addresses", "if true then addresses", redisTests},
-	{"Redis: two replicas of one address count once", "backends/redis/common.lua", "return math.max(addresses, speaking)", "return addresses", redisTests},
-	{"Redis: a reply of another request is taken", "backends/redis/script.go", "said.text(replyNonce) != nonce {", "said.text(replyNonce) == \"\" {", redisTests},
-	{"Redis: no bound to what a reply is", "internal/redisconn/redisconn.go", "n, c.refused = c.replies.pass(p[:n])", "_, c.refused = c.replies.pass(nil)", redisHostileTests},
-	{"Redis: no bound to the length of a string", "internal/redisconn/frames.go", "case f.number > min(maxBytes, f.mostBytes()-f.size)-2:", "case false:", redisConnTests},
-	{"Redis: no bound to the length of a line", "internal/redisconn/frames.go", "case f.size > f.mostBytes() || f.line > maxBytes:", "case false:", redisConnTests},
-	{"Redis: no bound to the elements of a reply", "internal/redisconn/frames.go", "case max(n, least) > f.mostElements()-f.elements:", "case false:", redisConnTests},
-	{"Redis: no bound to the elements of a Cluster's slots", "internal/redisconn/frames.go", "return clusterElements\n", "return 1 << 30\n", redisConnTests},
-	{"Redis: no bound to the length of a Cluster's slots", "internal/redisconn/frames.go", "return clusterBytes\n", "return 1 << 30\n", redisConnTests},
-	{"Redis: an empty map costs nothing", "internal/redisconn/frames.go", "n, least = 2*n, 16", "n, least = 2*n, 0", redisConnTests},
-	{"Redis: no bound to the levels of a reply", "internal/redisconn/frames.go", "case f.depth == maxDepth:", "case f.depth == maxDepth && f.kind != '|':", redisConnTests},
-	{"Redis: replies are counted together", "internal/redisconn/frames.go", "f.size, f.elements = 0, 0", "", redisConnTests},
-	{"Redis: a message is what it should be", "backends/redis/watch.go", "if recover() != nil {", "if false {", redisHostileTests},
-	{"Redis: a list of jobs may be endless", "backends/redis/list.go", "if names > maxNames {", "if names < 0 {", redisEndlessTests},
-	{"Redis: a Cluster may have any number of masters", "backends/redis/list.go", "if len(masters) > maxMasters {", "if false {", redisEndlessTests},
-	{"Redis: what is no JSON is read", "backends/redis/record.go", "json.Unmarshal([]byte(text), into) != nil", "json.Unmarshal([]byte(text), into) == errReply", redisBrokenTests},
-	{"Redis: any token is one of a lease", "backends/redis/read.go", "token <= 0 || token > backends.MaxToken || ", "", redisBrokenTests},
-	{"any state is one of a tick", "backends/record.go", "known(r.Tick.State)", "_ = known", redisBrokenTests},
-
-	{"etcd: no compare of the lease", "backends/etcd/swap.go", "{Key: k.lease, Of: rpc.ModRevision, Value: old.leased},", "", etcdTests},
-	{"etcd: no compare of the record", "backends/etcd/swap.go", "{Key: k.record, Of: rpc.ModRevision, Value: old.written},", "", etcdTests},
-	{"engine: the record's TTL is the one asked for", "backends/engine.go", "asked.TTL = ttl //", "_ = ttl //", decisionTests},
-	{"engine: a renewal is an extension alone", "backends/engine.go", "t.afterSwap(tx.Swap(ctx, t.s, t.plan.write))\n", "if t.afterSwap(t.s, true, nil); t.q.Op != ToRenew {\n\t\t\tt.afterSwap(tx.Swap(ctx, t.s, t.plan.write))\n\t\t}\n", decisionTests},
-	{"etcd: a renewal does not keep the lease alive", "backends/etcd/extend.go", "t.ttl, err = t.keepAlive(ctx, s.lease)", "t.ttl, err = t.q.TTL, nil", etcdTests},
-	{"engine: one server's word is a loss", "backends/engine.go", "t.next, t.doubted = callRead, true", "t.end(ErrLost)", decisionTests},
-	{"etcd: a member that is behind is asked again", "backends/etcd/extend.go", "t.client.RotateEndpoint()\n\t\tcase t.q.Op", "_ = same\n\t\tcase t.q.Op", etcdTests},
-	{"etcd: a vanished lease is taken for a released one", "backends/view.go", "Proof: ByBeat}", "Proof: ByRelease}", etcdTests},
-	{"etcd: the beat is the record's", "backends/etcd/read.go", "now.record.Beat = 0\n", "", etcdTests},
-	{"etcd: two clusters are taken for one", "backends/etcd/read.go", "if s.cluster.CompareAndSwap(0, id) || s.cluster.Load() == id {", "if true {", etcdTests},
-	{"etcd: a claim revokes its own lease", "backends/etcd/extend.go", "t.spare.used = true\n", "", etcdTests},
-
-	{"Consul: no compare of the lock", "backends/consul/swap.go", "steps := []*api.KVTxnOp{unchanged, {", "steps := []*api.KVTxnOp{{", consulTests},
-	{"Consul: no compare of the record", "backends/consul/swap.go", "{Verb: api.KVCAS,", "{Verb: api.KVSet,", consulTests},
-	{"Consul: a vanished lease is taken for a released one", "backends/consul/read.go", "Proof: backends.ByBeat}", "Proof: backends.ByRelease}", consulTests},
-	{"Consul: no lock-delay", "backends/consul/extend.go", "min(max(2*ttl/3, time.Millisecond), maxLockDelay)", "min(max(2*ttl/3, time.Millisecond), time.Millisecond)", consulTests},
-	{"Consul: a renewal does not renew the session", "backends/consul/extend.go", "err = t.renewSession(ctx, session)", "err = nil", consulTests},
-	{"Consul: a claim destroys its own session", "backends/consul/extend.go", "if session == t.spare { //", "if false { //", consulTests},
-	{"Consul: a session with health checks", "backends/consul/extend.go", "CreateNoChecks(", "Create(", consulTests},
-	{"Consul: reads may be out of date", "backends/consul/read.go", "RequireConsistent: true", "RequireConsistent: false, AllowStale: true", consulTests},
-
-	{"guardian: does not kill at the deadline", "internal/supervise/guardian/run.go", "case now >= g.deadline.Kill:", "case now < 0:", processTests},
-	{"guardian: kills without a word where it slept through the time of SIGTERM", "internal/supervise/guardian/run.go", "if !g.termed && !g.empty() { // the machine", "if false { // the machine", processTests},
-	{"wrapper: a guardian that fell silent at the deadline is waited for past the lease", "internal/supervise/watchdog.go", "min(w.lastHeard.Add(slack), at)", "w.lastHeard.Add(slack)", processTests},
-	{"wrapper: nobody kills while a guardian that kills is stopped", "internal/supervise/watchdog.go", "v, again = beside,", "v, again = fine,", processTests},
-	{"wrapper: each sign of life puts off the time from which the wrapper kills too", "internal/supervise/watchdog.go", "case now < w.urgent():\n\t\tagain = min(due, w.urgent())", "case now < w.lastHeard.Add(silence):", processTests},
-	{"wrapper: a guardian that is slow to kill under its lease is lost", "internal/supervise/watchdog.go", "at = min(at, w.killAsked.Add(slack))", "at = min(at, w.killAsked.Add(graceToAnswer))", processTests},
-	{"wrapper: a guardian that is slow to kill when the lease is lost has time", "runner/run.go", "doKill{lost: m.lease.owner == taken}", "doKill{}", runnerTests},
-	{"guardian: outlives its wrapper", "internal/supervise/guardian/handle.go", "g.terminate()\n\tg.soonerKill(boottime.Now().Add(g.request.Grace))", "", processTests},
-	{"guardian: starts a run that is too late", "internal/supervise/guardian/handle.go", "if boottime.Now() >= r.Deadline.Term {", "if false {", processTests},
-	{"guardian: unlocks before the tree is dead", "internal/supervise/guardian/handle.go", "g.gone, g.out = true, nil\n", "g.gone, g.out = true, nil\n\tg.unlock()\n", processTests},
-	{"guardian: only the process group is killed", "internal/supervise/guardian/run.go", "g.left, g.calm = g.sweeper.Kill(work)\n\tg.reap() // first", "g.left = 1 // first", processTests},
-	{"a process without its main thread is taken for dead", "internal/supervise/tree/tree.go", "p.State == 'Z' && p.Threads <= 1", "p.State == 'Z'", processTests},
-	{"wrapper: a guardian is lost that had no time to read of a late extension", "internal/supervise/watchdog.go", "max(w.acked.Term, e.sent.Add(timeToAck))", "max(w.acked.Term, e.sent)", processTests},
-	{"wrapper: an extension that nobody reads puts off the time of SIGKILL", "internal/supervise/watchdog.go", "at := w.acked.Kill\n", "at := w.sent.Kill\n", processTests},
-	{"what is made ready for the command is waited for past its deadline", "runner/start.go", "\t}\n\treturn p.notReady(m)\n", "\t}\n\tm.lease.owner = givenUp\n\treturn p\n", runnerTests},
-	{"a guardian unlocks under the next try", "runner/start.go", "if m.reached(p.until) {", "if m.reached(never) {", runnerTests},
-	{"a guardian that kills does not hear that the lease is lost", "runner/run.go", "l.killedAt = never // a", "// a", runnerTests},
-	{"who is not wanted claims", "runner/loop.go", "l.takeEnd()\n\tl.take(begin{})", "l.take(begin{})", runnerTests},
-	{"who is not wanted claims again", "runner/loop.go", "if l.events == nil && l.takeEnd() {", "if l.events != nil && l.takeEnd() {", runnerTests},
-	{"the token of an answer that nobody wants any more is no floor", "runner/candidate.go", "\t\tm.raiseFloor(in)\n", "", runnerTests},
-	{"the token of a late grant is no floor", "runner/candidate.go", "m.claim.Floor = max(m.claim.Floor, a.grant.Token)\n", "", runnerTests},
-	{"a driver that does not return holds up the run", "runner/loop.go", "time.AfterFunc(returnTime, func() { answer(", "time.AfterFunc(Forever, func() { answer(", runnerTests},
-	{"a panic of a goroutine of a run is lost", "runner/loop.go", "case l.panics <- panics.Of(p):", "case make(chan *panics.Panic) <- panics.Of(p):", []string{"./runner", "-run", "Panic"}},
-	{"a panic ends the program as Go does", "internal/panics/panics.go", "if end == nil {", "if end != nil {", panicTests},
-	{"a panic in what AfterFunc calls ends the program as Go does", "internal/panics/panics.go", "\t\tdefer Catch()\n\t\tf()\n", "\t\tf()\n", []string{"./internal/panics"}},
-	{"daemon: one job's panic ends the others", "internal/daemon/run.go", "if p := recover(); p != nil {", "if p := any(nil); p != nil {", panicTests},
-	{"daemon: a panic before the claim is a lost run", "internal/daemon/run.go", "if acquired.Load() {", "if true {", []string{"./internal/daemon", "-run", "Fault"}},
-	{"run: the way out of a panic goes through what is broken", "internal/cli/run.go", "defer panics.Catch()\n", "\n", panicTests},
-	{"wrapper: a start that hangs holds up the sweep of another run", "internal/supervise/fork.go", "pid, err = start()\n\t\tr.mu.Lock()", "r.mu.Lock()\n\t\tpid, err = start()", startTests},
-	{"wrapper: a guardian that is being forked is taken for an orphan", "internal/supervise/sweep.go", "return forked\n", "return forked && false\n", startTests},
-	{"wrapper: a child of which nothing is known is taken for an orphan", "internal/supervise/fork.go", "return !known, known", "return false, known", startTests},
-	{"wrapper: a child of which nothing is known is taken for dead", "internal/supervise/sweep.go", "if unsure {\n\t\tleft", "if unsure && left < 0 {\n\t\tleft", startTests},
-	{"wrapper: a guardian that comes too late is not killed", "internal/supervise/fork.go", "_ = syscall.Kill(pid, syscall.SIGKILL) // our child", "_ = syscall.Kill(pid, 0) // our child", startTests},
-	{"wrapper: what had been forked before is killed with a guardian that is too late", "internal/supervise/fork.go", "r.pids[pid] == nil && !slices.Contains(f.before, pid)", "r.pids[pid] == nil", startTests},
-	{"wrapper: a guardian that is forked after it was given up is not killed", "internal/supervise/pending.go", "case <-again.C: // it may have been about to be forked\n\t\t\t\tguards.giveUp(p.guard)", "case <-again.C:", startTests},
-	{"wrapper: a guardian is forked for a start that was given up", "internal/supervise/fork.go", "if g.givenUp.Load() {", "if false {", startTests},
-	{"wrapper: a guardian that was given up comes back", "internal/supervise/pending.go", "if p.guard.givenUp.Load() {", "if false {", startTests},
-	{"wrapper: a guardian is forked where orphans come to", "internal/supervise/fork.go", "if threadID() != os.Getpid() {", "if threadID() != 0 || os.Getpid() == 0 {", startTests},
-	{"a guardian is waited for past the lease", "internal/cli/child.go", "p.By(d.Term)", "p.By(d.Term.Add(time.Hour))", guardianTests},
-	{"wrapper: a sweep that reaps a zombie proves death", "internal/supervise/sweep.go", "left++\n\t\t\tif p.Parent == syscall.Getpid() && p.Zombie() {\n\t\t\t\treap(p.PID)", "if p.Parent != syscall.Getpid() || !p.Zombie() || !reap(p.PID) {\n\t\t\t\tleft++", processTests},
-	{"wrapper: a process table that cannot be read proves death", "internal/supervise/sweep.go", "if !all {", "if !all && left < 0 {", blindTests},
-	{"wrapper: has no descriptor left to end a tree with", "internal/supervise/sweep.go", "guards.sweeper.Release()\n\tdefer guards.sweeper.Reserve()\n\tcgroup.Kill()", "defer guards.sweeper.Reserve()\n\tcgroup.Kill()", blindTests},
-	{"guardian: a cgroup with what a tracer keeps is waited for", "internal/supervise/tree/cgroup_linux.go", "if !c.Populated() {\n\t\treturn true\n\t}\n\tvar r", "if !c.Populated() || true {\n\t\treturn !c.Populated()\n\t}\n\tvar r", tracerTests},
-	{"guardian: what a tracer keeps is waited for", "internal/supervise/guardian/run.go", "if g.empty() || g.isTracedOnly(now) {", "if g.empty() || now == 0 && g.isTracedOnly(now) {", tracerTests},
-	{"guardian: a command that a tracer keeps runs on", "internal/supervise/guardian/run.go", "if !g.running || g.endedAt == 0 {", "if !g.running || g.endedAt >= 0 {", tracerTests},
-	{"wrapper: what a tracer keeps is waited for", "internal/supervise/sweep.go", "if tracer := g.tracedOnly(cgroup); tracer != 0 {", "if tracer := g.tracedOnly(cgroup); tracer < 0 {", tracerTests},
-	{"what a cgroup lists and nobody can read is dead", "internal/supervise/tree/cgroup_linux.go", "!ok || r.keptBy(p) == 0 {", "ok && r.keptBy(p) == 0 {", []string{"./internal/supervise/tree"}},
-	{"what is traced is dead", "internal/supervise/tree/traced_linux.go", "if !some || !over {", "if !some {", tracerTests},
-	{"what a tracer stops at its exit is waited for", "internal/supervise/tree/traced_linux.go", "over = over && by > 0 && !isPending", "over = over && by < 0 && !isPending", tracerTests},
-	{"a signal hits whoever has the number by now", "internal/supervise/tree/signal_linux.go", "return ok && now.Started == p.Started", "return ok && now.PID == p.PID", treeTests},
-	{"a signal hits who has left the cgroup", "internal/supervise/tree/cgroup_linux.go", "func() bool { return c.has(pid) }", "func() bool { return c.dir >= -1 }", treeTests},
-	{"a process that was stopped may fork", "internal/supervise/tree/signal_linux.go", "if sent && sig == syscall.SIGSTOP {", "if sent && sig < 0 {", treeTests},
-	{"a sweep that cannot read has seen everything", "internal/supervise/tree/sweeper_linux.go", "if !s.children(root, look) {", "if !s.children(root, look) && s.full {", treeTests},
-	{"a cgroup that cannot be read is taken for empty", "internal/supervise/tree/cgroup_linux.go", "(err != nil || !contains", "(err == nil && !contains", treeTests},
-	{"wrapper: leaves what it has stopped", "internal/supervise/guard.go", "g.killAll()\n", "", stormTests},
-	{"wrapper: has no thread left for a storm", "internal/supervise/spawn.go", "tree.ReserveThreads(min(n, processors) + waiting)", "", []string{"./internal/supervise", "-run", "Threads"}},
-	{"a sweep in which something was new has seen everything", "internal/supervise/tree/sweeper_linux.go", "if calm = !s.moved; calm ||", "if calm = true; calm ||", treeTests},
-	{"a sweep that cannot end stops what it does not kill", "internal/supervise/tree/sweeper_linux.go", "if q.over {", "if q.over || !calm {", treeTests},
-	{"a sweep allocates", "internal/supervise/tree/reader_linux.go", "path := append(r.path[:0], \"/proc\"...)", "path := append(make([]byte, 0, pid%2+64), \"/proc\"...)", treeTests},
-	{"a directory that a live run holds is removed", "internal/supervise/tree/hold_unix.go", "if syscall.Flock(fd, syscall.LOCK_EX|syscall.LOCK_NB) == nil && isAt", "if isAt", treeTests},
-	{"a directory of another user is removed", "internal/supervise/tree/hold_unix.go", " || int(st.Uid) != syscall.Geteuid() {", " {", treeTests},
-	{"a directory is held that is another one by now", "internal/supervise/tree/hold_unix.go", "held.Dev == there.Dev && held.Ino == there.Ino", "held.Dev == there.Dev", treeTests},
-	{"guardian: a number that the command had once tells of a second end", "internal/supervise/guardian/children.go", "case pid != g.pid, !g.running:", "case pid != g.pid:", []string{"./internal/supervise/guardian", "-run", "TestAReaped"}},
-	{"wrapper: cgroups of killed runs stay", "internal/supervise/host_linux.go", "panics.Go(func() { tree.RemoveAbandonedCgroups(home) })", "panics.Go(func() {})", []string{"./internal/supervise", "-run", "TestALaterRunRemoves"}},
-	{"guardian: the socket of a killed wrapper stays", "internal/supervise/guardian/run.go", "removeSocket(g.request.Socket)\n", "", []string{"./internal/supervise", "-run", "Socket"}},
-	{"a run that is given up is not told of after its lost lease", "internal/cli/reporter.go", "case runner.Unconfirmed: //", "case -runner.Unconfirmed: //", []string{"./internal/cli", "-run", "TestAGivenUp"}},
-	{"wrapper: a run survives its guardian", "internal/supervise/run.go", "if is.mayLive() {\n\t\tg.takeOver(\"died\")", "if is.mayLive() {\n\t\tg.collect()\n\t\tg.tellDead(lifeline.Status{})", processTests},
-
-	{"daemon: a reload forgets what came due", "internal/daemon/daemon.go", "d.fire(d.Clock.Now()) // what is due by the old file", "// what is due by the old file", daemonTests},
-	{"daemon: a clock that was turned back is not noticed", "internal/daemon/daemon.go", "if stepped(last, now) {", "if stepped(last, now) && last == now {", daemonTests},
-	{"daemon: a clock that was turned back replaces a run by itself", "internal/daemon/due.go", "if !other.tick.Before(tick) { // the", "if other.tick.After(tick) { // the", daemonTests},
-	{"daemon: the first of the ticks that have passed is started", "internal/daemon/due.go", "d.due(j, tick, false)", "_ = tick\n\t\t\td.due(j, j.next, false)", daemonTests},
-	{"daemon: drain stops commands", "internal/daemon/daemon.go", "a.giveUp(ErrDrain)", "a.cancel(ErrDrain)", daemonTests},
-	{"daemon: drain lets ticks start", "internal/daemon/daemon.go", "a.giveUp(ErrDrain)", "_ = ErrDrain", daemonTests},
-	{"daemon: a place among those that start is not given back", "internal/daemon/run.go", "t.has = false\n\t\t<-t.room", "t.has = false", daemonTests},
-	{"daemon: who waits for the backend keeps its place", "internal/daemon/run.go", ", runner.EventSilent: // it", ": // it", daemonTests},
-	{"daemon: a lost tick is not stood by for again", "internal/daemon/due.go", "return earlier || def.OnLost == backends.Rerun", "return earlier", daemonTests},
-	{"daemon: our tick goes with an earlier one", "internal/daemon/due.go", "case runner.Broken, runner.Unconfirmed:\n\t\treturn earlier", "case runner.Broken, runner.Unconfirmed:\n\t\treturn false", daemonTests},
-	{"daemon: after an outage old ticks are in the way", "internal/daemon/due.go", "other.giveUp(ErrOvertaken)", "_ = ErrOvertaken", daemonTests},
-	{"daemon: catching up goes on while a run is in the way", "internal/daemon/due.go", "return r.Refusal.Verdict != backends.Held && ", "return true || ", daemonTests},
-	{"daemon: a tick that could not be started is passed over", "internal/daemon/due.go", "return r.Status.Known\n\tcase runner.Unreachable", "return true\n\tcase runner.Unreachable", daemonTests},
-	{"daemon: a tick does not wait for the end of what it overtook", "internal/daemon/due.go", "after: overtaken,", "after: overtaken[:0],", daemonTests},
-	{"daemon: a store that does not answer has nothing to catch up", "internal/daemon/request.go", "return nil, err\n\tcase err != nil ||", "return own, nil\n\tcase err != nil ||", daemonTests},
-	{"daemon: what waits to be caught up is claimed beside a run", "internal/daemon/request.go", "status.Lease != nil:\n\t\treturn nil, nil", "status.Lease != nil:\n\t\treturn ticks, nil", daemonTests},
-	{"runner: a standby does not tell that the store answers again", "runner/candidate.go", "c.behind != behindSilence {", "c.behind == behindNobody {", daemonTests},
-	{"daemon: a host that lacks the command claims", "internal/daemon/run.go", "if err := launch.Look(a.wanted); err != nil {", "if err := launch.Look(a.wanted); err != nil && a == nil {", daemonTests},
-	{"daemon: a new job catches up", "internal/daemon/request.go", "case err != nil || status.Record.Tick.Tick == 0:\n\t\tif a.startup {", "case err != nil || status.Record.Tick.Tick == 0:\n\t\tif a == nil {", daemonTests},
-	{"daemon: nothing is caught up", "internal/daemon/request.go", "len(ticks) <= def.CatchUp;", "len(ticks) < 1;", daemonTests},
-	{"daemon: what was claimed and never started is left out", "internal/daemon/request.go", "case r.Tick.State == backends.Open, ", "case ", daemonTests},
-	{"daemon: what forbid forbade is caught up", "internal/daemon/request.go", "last = max(last, r.Passed)", "last = max(last, 0)", daemonTests},
-	{"daemon: forbid waits", "internal/daemon/request.go", "return def.Overlap != jobfile.Forbid || def.OnLost", "return def.Overlap != \"\" || def.OnLost", daemonTests},
-	{"daemon: rerun under forbid waits for earlier ticks", "internal/daemon/request.go", "r.SameTickOnly = def.Overlap == jobfile.Forbid", "r.SameTickOnly = false", daemonTests},
-	{"daemon: replace does not reach other hosts", "internal/daemon/run.go", "if a.def.Overlap == jobfile.Replace && a.def.Shards == 0 {", "if a == nil && a.def.Overlap == jobfile.Replace {", daemonTests},
-	{"daemon: tokens of a job that was removed are forgotten", "internal/daemon/daemon.go", "delete(d.jobs, name)\n", "delete(d.jobs, name)\n\t\tdelete(d.floors, name)\n", daemonTests},
-	{"a run that is not wanted any more starts", "runner/start.go", "case unwanted:\n", "case unwanted:\n\t\tif m != nil {\n\t\t\treturn p\n\t\t}\n", runnerTests},
-	{"after an earlier tick a run that is not wanted claims", "runner/runner.go", "!wentWell || isUnwanted(ctx, req)", "!wentWell", runnerTests},
-})
+// readRules reads a file of rules. What it does not understand has no name or no place, which TestEachMutantHasItsPlace tells.
+func readRules(text string) (all []mutant) {
+	var packages []string
+	for paragraph := range strings.SplitSeq(strings.Trim(text, "\n"), "\n\n") {
+		name, rest, _ := strings.Cut(paragraph, "\n")
+		if words, ok := strings.CutPrefix(name, "tests "); ok {
+			packages = strings.Fields(words)
+			continue
+		}
+		if strings.HasPrefix(name, "# ") {
+			continue
+		}
+		file, lines, _ := strings.Cut(rest, "\n")
+		m := mutant{name: name, file: file, packages: packages}
+		var old, bad []string
+		for line := range strings.SplitSeq(lines, "\n") {
+			if more, ok := strings.CutPrefix(line, "+"); ok {
+				bad = append(bad, more)
+			} else {
+				old = append(old, strings.TrimPrefix(line, "-"))
+			}
+		}
+		m.old, m.bad = strings.Join(old, "\n"), strings.Join(bad, "\n")
+		all = append(all, m)
+	}
+	return all
+}

@@ -52,6 +52,22 @@ func TestCaught(t *testing.T) {
 	}
 }
 
+// A row that names a test which is gone would have its mutant tried with all that it names.
+func TestCaughtByTestsThatThereAre(t *testing.T) {
+	t.Chdir(module)
+	known, err := readCaught(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range mutants {
+		if name := hint(known[m.name]); name != "" {
+			if at, err := home(m.packages, name); at == "" || err != nil {
+				t.Errorf("%s: %s is in none of %q (%v): delete the row, or go run ./scripts/mutants -record NAME", m.name, known[m.name], m.packages, err)
+			}
+		}
+	}
+}
+
 // kept.md names mutants that there are, and each of them is caught by something.
 func TestKept(t *testing.T) {
 	t.Parallel()

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"archive/tar"
 	"archive/zip"
 	"bytes"
 	"encoding/pem"
@@ -74,15 +73,8 @@ func (r *release) image(builds []*build) error {
 	if err := at.AppendIndex(index, layout.WithAnnotations(map[string]string{"org.opencontainers.image.ref.name": r.number()})); err != nil {
 		return err
 	}
-	var files []file
-	if err := fs.WalkDir(os.DirFS(dir), ".", func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		content, err := os.ReadFile(filepath.Join(dir, name))
-		files = append(files, file{path: name, mode: 0o644, content: content})
-		return err
-	}); err != nil {
+	files, err := filesOf(os.DirFS(dir), "")
+	if err != nil {
 		return err
 	}
 	var archive bytes.Buffer
@@ -155,21 +147,24 @@ func (r *release) ground() (v1.Layer, error) {
 		return nil, err
 	}
 	defer func() { _ = zones.Close() }()
-	for _, zone := range zones.File {
-		if strings.HasSuffix(zone.Name, "/") {
-			continue
-		}
-		f, err := zone.Open()
-		if err != nil {
-			return nil, err
-		}
-		content, err := io.ReadAll(f)
-		if err != nil {
-			return nil, err
-		}
-		files = append(files, file{path: "usr/share/zoneinfo/" + zone.Name, mode: 0o644, content: content})
+	all, err := filesOf(zones, "usr/share/zoneinfo/")
+	if err != nil {
+		return nil, err
 	}
-	return r.layer(files)
+	return r.layer(append(files, all...))
+}
+
+// filesOf are the files of a folder, or of a zip, below another path.
+func filesOf(root fs.FS, below string) (files []file, err error) {
+	err = fs.WalkDir(root, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		content, err := fs.ReadFile(root, name)
+		files = append(files, file{path: below + name, mode: 0o644, content: content})
+		return err
+	})
+	return files, err
 }
 
 // push puts an image into registries, and prints what it is called by its digest.
@@ -182,13 +177,8 @@ func push(args []string) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	archive, err := os.Open(args[0])
-	if err != nil {
-		return err
-	}
-	defer func() { _ = archive.Close() }()
-	if err := unpack(tar.NewReader(archive), dir); err != nil {
-		return fmt.Errorf("%s: %w", args[0], err)
+	if out, err := exec.Command("tar", "-xf", args[0], "-C", dir).CombinedOutput(); err != nil {
+		return fmt.Errorf("unpack %s: %w: %s", args[0], err, out)
 	}
 	outer, err := layout.ImageIndexFromPath(dir)
 	if err != nil {
@@ -216,35 +206,4 @@ func push(args []string) error {
 	}
 	fmt.Println(manifest.Manifests[0].Digest)
 	return nil
-}
-
-// unpack writes the files of a tar, which this program has made, into a folder.
-func unpack(t *tar.Reader, dir string) error {
-	root, err := os.OpenRoot(dir) // nothing outside, whatever the names are
-	if err != nil {
-		return err
-	}
-	defer func() { _ = root.Close() }()
-	for {
-		header, err := t.Next()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if header.Typeflag == tar.TypeDir {
-			if err := root.MkdirAll(strings.TrimSuffix(header.Name, "/"), 0o755); err != nil {
-				return err
-			}
-			continue
-		}
-		content, err := io.ReadAll(t)
-		if err != nil {
-			return err
-		}
-		if err := root.WriteFile(header.Name, content, 0o644); err != nil {
-			return err
-		}
-	}
 }

@@ -8,50 +8,8 @@ import (
 	"strings"
 )
 
-// The parts of SPDX 2.3 that a bill of materials of a Go program has. https://spdx.github.io/spdx-spec/v2.3/
-type (
-	spdxDocument struct {
-		Version       string             `json:"spdxVersion"`
-		License       string             `json:"dataLicense"`
-		ID            string             `json:"SPDXID"`
-		Name          string             `json:"name"`
-		Namespace     string             `json:"documentNamespace"`
-		Creation      spdxCreation       `json:"creationInfo"`
-		Packages      []spdxPackage      `json:"packages"`
-		Relationships []spdxRelationship `json:"relationships"`
-	}
-	spdxCreation struct {
-		Created  string   `json:"created"`
-		Creators []string `json:"creators"`
-	}
-	spdxPackage struct {
-		ID         string          `json:"SPDXID"`
-		Name       string          `json:"name"`
-		Version    string          `json:"versionInfo"`
-		Download   string          `json:"downloadLocation"`
-		Analyzed   bool            `json:"filesAnalyzed"`
-		Purpose    string          `json:"primaryPackagePurpose"`
-		Concluded  string          `json:"licenseConcluded"`
-		Declared   string          `json:"licenseDeclared"`
-		Copyright  string          `json:"copyrightText"`
-		Checksums  []spdxChecksum  `json:"checksums,omitempty"`
-		References []spdxReference `json:"externalRefs"`
-	}
-	spdxChecksum struct {
-		Algorithm string `json:"algorithm"`
-		Value     string `json:"checksumValue"`
-	}
-	spdxReference struct {
-		Category string `json:"referenceCategory"`
-		Type     string `json:"referenceType"`
-		Locator  string `json:"referenceLocator"`
-	}
-	spdxRelationship struct {
-		Element string `json:"spdxElementId"`
-		Type    string `json:"relationshipType"`
-		Related string `json:"relatedSpdxElement"`
-	}
-)
+// object is one of JSON.
+type object = map[string]any
 
 // materials writes a bill of materials for each build: what the linker has put into the program, by its own word.
 func (r *release) materials(builds []*build) error {
@@ -62,23 +20,23 @@ func (r *release) materials(builds []*build) error {
 		}
 		name := "leaderrun_" + r.number() + "_" + b.platform()
 		program := spdxModule("SPDXRef-leaderrun", info.Main.Path, r.version)
-		program.Purpose, program.Concluded, program.Declared = "APPLICATION", "Apache-2.0", "Apache-2.0"
-		program.Checksums = []spdxChecksum{{"SHA256", digest(b.program)}}
-		document := spdxDocument{
-			Version: "SPDX-2.3", License: "CC0-1.0", ID: "SPDXRef-DOCUMENT", Name: name,
-			Namespace: "https://github.com/leaderrun/leaderrun/releases/download/" + r.version + "/" + name + "-" + digest(b.program),
-			Creation:  spdxCreation{r.date.Format("2006-01-02T15:04:05Z"), []string{"Tool: leaderrun-release"}},
-			Packages:  []spdxPackage{program, spdxModule("SPDXRef-stdlib", "stdlib", strings.TrimPrefix(info.GoVersion, "go"))},
-			Relationships: []spdxRelationship{
-				{"SPDXRef-DOCUMENT", "DESCRIBES", program.ID}, {program.ID, "CONTAINS", "SPDXRef-stdlib"},
-			},
+		program["primaryPackagePurpose"], program["licenseConcluded"], program["licenseDeclared"] = "APPLICATION", "Apache-2.0", "Apache-2.0"
+		program["checksums"] = []object{{"algorithm": "SHA256", "checksumValue": digest(b.program)}}
+		packages, relationships := []object{program}, []object{spdxRelation("SPDXRef-DOCUMENT", "DESCRIBES", program)}
+		contain := func(part object) {
+			packages = append(packages, part)
+			relationships = append(relationships, spdxRelation(program["SPDXID"], "CONTAINS", part))
 		}
+		contain(spdxModule("SPDXRef-stdlib", "stdlib", strings.TrimPrefix(info.GoVersion, "go")))
 		for i, dep := range info.Deps {
-			id := fmt.Sprint("SPDXRef-module-", i+1)
-			document.Packages = append(document.Packages, spdxModule(id, dep.Path, dep.Version))
-			document.Relationships = append(document.Relationships, spdxRelationship{program.ID, "CONTAINS", id})
+			contain(spdxModule(fmt.Sprint("SPDXRef-module-", i+1), dep.Path, dep.Version))
 		}
-		text, err := json.MarshalIndent(document, "", "  ")
+		text, err := json.MarshalIndent(object{
+			"spdxVersion": "SPDX-2.3", "dataLicense": "CC0-1.0", "SPDXID": "SPDXRef-DOCUMENT", "name": name,
+			"documentNamespace": "https://github.com/leaderrun/leaderrun/releases/download/" + r.version + "/" + name + "-" + digest(b.program),
+			"creationInfo":      object{"created": r.date.Format("2006-01-02T15:04:05Z"), "creators": []string{"Tool: leaderrun-release"}},
+			"packages":          packages, "relationships": relationships,
+		}, "", "  ")
 		if err != nil {
 			return err
 		}
@@ -89,10 +47,18 @@ func (r *release) materials(builds []*build) error {
 	return nil
 }
 
-func spdxModule(id, path, version string) spdxPackage {
+// spdxModule is a package of SPDX 2.3. https://spdx.github.io/spdx-spec/v2.3/
+func spdxModule(id, path, version string) object {
 	const unknown = "NOASSERTION"
-	return spdxPackage{
-		ID: id, Name: path, Version: version, Download: unknown, Purpose: "LIBRARY", Concluded: unknown, Declared: unknown, Copyright: unknown,
-		References: []spdxReference{{"PACKAGE-MANAGER", "purl", "pkg:golang/" + path + "@" + version}},
+	return object{
+		"SPDXID": id, "name": path, "versionInfo": version, "downloadLocation": unknown, "filesAnalyzed": false,
+		"primaryPackagePurpose": "LIBRARY", "licenseConcluded": unknown, "licenseDeclared": unknown, "copyrightText": unknown,
+		"externalRefs": []object{{
+			"referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl", "referenceLocator": "pkg:golang/" + path + "@" + version,
+		}},
 	}
+}
+
+func spdxRelation(element any, how string, to object) object {
+	return object{"spdxElementId": element, "relationshipType": how, "relatedSpdxElement": to["SPDXID"]}
 }

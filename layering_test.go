@@ -28,7 +28,7 @@ var layers = map[string]string{
 	"fence/filefence":  "fence internal/remedy internal/filename internal/flock golang.org/x/sys/...",
 	"fence/httpfence":  "fence fence/filefence internal/ownership internal/remedy",
 	"fence/redisfence": "fence internal/remedy github.com/redis/go-redis/v9/...",
-	"fence/s3fence":    "fence internal/remedy github.com/aws/aws-sdk-go-v2/aws/...",
+	"fence/s3fence":    "fence internal/ownership internal/remedy github.com/aws/aws-sdk-go-v2/aws/...",
 	"fence/sqlfence":   "fence",
 	"fence/fencetest":  "fence",
 

@@ -261,11 +261,26 @@ func TestKeysFileThatIsNone(t *testing.T) {
 	if err := errors.Join(syscall.Mkfifo(pipe, 0o600), os.WriteFile(large, bytes.Repeat([]byte("[default]\n"), 1<<17), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	for path, why := range map[string]string{pipe: `the profile "default"`, large: "too large for a credentials file", "/dev/zero": "too long"} {
-		env := map[string]string{"AWS_SHARED_CREDENTIALS_FILE": path}
-		_, err := s3fence.KeysFrom(func(name string) (string, bool) { v, ok := env[name]; return v, ok })
-		wantSetup(t, err, fence.Credentials, why)
+	for path, why := range map[string]string{pipe: `the profile "default"`, large: "larger than 1 MB", "/dev/zero": "larger than 1 MB"} {
+		wantSetup(t, keysIn(path), fence.Credentials, why)
 	}
+}
+
+func keysIn(file string) error {
+	env := map[string]string{"AWS_SHARED_CREDENTIALS_FILE": file}
+	_, err := s3fence.KeysFrom(func(name string) (string, bool) { v, ok := env[name]; return v, ok })
+	return err
+}
+
+// Whoever can write the file decides whose account is written to.
+func TestKeysFileOfOthers(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "credentials")
+	const text = "[default]\naws_access_key_id=A\naws_secret_access_key=S\n"
+	if err := errors.Join(os.WriteFile(file, []byte(text), 0o600), os.Chmod(file, 0o666)); err != nil {
+		t.Fatal(err)
+	}
+	wantSetup(t, keysIn(file), fence.Configuration, "can be written by others (mode 0666)")
 }
 
 // Without a home no keys are read from the working directory, where somebody else's may lie.

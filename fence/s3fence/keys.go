@@ -1,16 +1,14 @@
 package s3fence
 
 import (
-	"bufio"
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 
+	"github.com/leaderrun/leaderrun/internal/ownership"
 	"github.com/leaderrun/leaderrun/internal/remedy"
 )
 
@@ -47,6 +45,8 @@ func KeysFrom(lookup func(string) (string, bool)) (Keys, error) {
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		return Keys{}, noKeys(errors.New("there are no credentials: AWS_ACCESS_KEY_ID is not set, and there is no file " + file))
+	case ownership.Remedy(err) != "": // another user's keys would have what is written in a place of that user's
+		return Keys{}, remedy.Misconfigured(ownership.Remedy(err), "%w", err)
 	case err != nil:
 		return Keys{}, noKeys(err)
 	case k.Access == "" || k.Secret == "":
@@ -65,16 +65,13 @@ const mostKeys = 1 << 20
 
 // readKeys reads the keys of a profile.
 func readKeys(file, profile string) (k Keys, err error) {
-	f, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a named pipe that nobody writes to is empty
+	text, err := ownership.ReadAny(file, mostKeys)
 	if err != nil {
 		return k, err
 	}
-	defer func() { _ = f.Close() }()
 	section := ""
-	all := &io.LimitedReader{R: f, N: mostKeys}
-	lines := bufio.NewScanner(all)
-	for lines.Scan() {
-		line := strings.TrimSpace(lines.Text())
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSpace(line)
 		if line == "" || line[0] == '#' || line[0] == ';' {
 			continue
 		}
@@ -96,13 +93,6 @@ func readKeys(file, profile string) (k Keys, err error) {
 		case "aws_session_token":
 			k.Session = value
 		}
-	}
-	err = lines.Err()
-	if err == nil && all.N == 0 {
-		err = errors.New("it is too large for a credentials file")
-	}
-	if err != nil {
-		return Keys{}, fmt.Errorf("%s: %w", file, err)
 	}
 	return k, nil
 }

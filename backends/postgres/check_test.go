@@ -169,6 +169,9 @@ func TestPermanentErrors(t *testing.T) {
 	t.Parallel()
 	certs := servers.NewCertificates(t)
 	s := servers.Postgres(t, servers.PostgresOptions{})
+	for _, sql := range []string{`CREATE ROLE guest LOGIN PASSWORD 'sesame'`, `CREATE DATABASE closed`, `REVOKE CONNECT ON DATABASE closed FROM PUBLIC`} {
+		s.Do(t, sql)
+	}
 	tls := servers.Postgres(t, servers.PostgresOptions{TLS: certs, ClientCert: true})
 	other, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -194,6 +197,7 @@ func TestPermanentErrors(t *testing.T) {
 		base(s.Addr(), "/postgres?sslmode=disable&prefix=pg_catalog.pg_class"):  {backends.Configuration, "prefix"},
 		"postgres://postgres:sesame@" + s.Addr() + "/postgres?sslmode=disable":  {backends.Credentials, "percent-encoded"},
 		"postgres://nobody:sesame@" + s.Addr() + "/postgres?sslmode=disable":    {backends.Credentials, "percent-encoded"},
+		"postgres://guest:sesame@" + s.Addr() + "/closed?sslmode=disable":       {backends.Credentials, `GRANT CONNECT ON DATABASE "closed" TO "guest"`},
 		base(tls.Addr(), "/postgres?sslmode=verify-full&sslrootcert="+certs.CA): {backends.Credentials, ""},
 		base(other.Addr().String(), "/postgres?sslmode=disable"):                {backends.Configuration, "5432"},
 	} {

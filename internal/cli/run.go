@@ -351,6 +351,8 @@ func lookHint(p *runPlan, code int) string {
 		return "a shell replaces ~ only outside of quotes: leave them out, or write $HOME"
 	case strings.Contains(ofShell, " "+p.argv[0]+" "), assigns && value.IsVariable(name):
 		return "that is a shell's own: --shell takes a line for a shell"
+	case strings.Contains(" l la ll ", " "+p.argv[0]+" "):
+		return "that is often an alias, which only the shell knows that it was made in: write what it stands for"
 	case strings.ContainsAny(p.argv[0], " \t|;&") && len(p.argv) == 1:
 		return "a line for a shell needs --shell"
 	case code == 126:

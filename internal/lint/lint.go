@@ -63,6 +63,9 @@ const (
 	Path       = "path"       // cron finds no leaderrun
 )
 
+// rules are all of them. It is read only.
+var rules = []string{Syntax, Schedule, Name, Backend, Local, Bare, User, Percent, Outside, Background, HostWork, Call, Lock, Path}
+
 // silence begins a comment that names rules which do not count for the line below it.
 const silence = "# leaderrun lint: ok "
 
@@ -84,6 +87,7 @@ func Look(sources []Source, host Host) []Finding {
 		} else {
 			l.crontab(s)
 		}
+		l.silences(s)
 	}
 	l.across()
 	return l.inOrder()
@@ -141,11 +145,31 @@ func (s *Source) isSilent(line int, rule string) bool {
 		if !strings.HasPrefix(comment, "#") {
 			break
 		}
-		if rules, ok := strings.CutPrefix(comment, silence); ok && slices.Contains(strings.Fields(strings.ReplaceAll(rules, ",", " ")), rule) {
+		if slices.Contains(s.silenced(line), rule) {
 			return true
 		}
 	}
 	return false
+}
+
+// silences finds names of rules that are misspelt.
+func (l *linter) silences(s *Source) {
+	for i := range s.lines {
+		for _, rule := range s.silenced(i) {
+			if !slices.Contains(rules, rule) {
+				l.find(s, i+1, Call, "", fmt.Sprintf("there is no rule %q", rule), "the rules are "+strings.Join(rules, ", "))
+			}
+		}
+	}
+}
+
+// silenced are the rules that a line silences for what is below it; most lines silence none.
+func (s *Source) silenced(line int) []string {
+	names, ok := strings.CutPrefix(strings.TrimSpace(s.lines[line]), silence)
+	if !ok {
+		return nil
+	}
+	return strings.Fields(strings.ReplaceAll(names, ",", " "))
 }
 
 func (l *linter) find(s *Source, line int, rule, name, why, remedy string) {

@@ -94,10 +94,15 @@ func (m *machine) tellStandby(r *backends.Refusal) {
 func (m *machine) tellWait(r *backends.Refusal) {
 	verdict := slog.String("verdict", string(r.Verdict))
 	if r.Verdict == backends.Quarantined { // once in the life of a store, at best, and nobody else says why nothing happens
-		m.warn(EventStandby, fmt.Sprintf("waiting %v: the backend may have forgotten who runs the job: it is new, or was restarted or emptied", brief(r.Wait)), verdict)
+		m.warn(EventStandby, QuarantineText(r.Wait), verdict)
 		return
 	}
 	m.info(EventStandby, fmt.Sprintf("waiting %v: a lease vanished that was not released; its holder may still be alive", brief(r.Wait)), verdict)
+}
+
+// QuarantineText says for people why a store grants nothing for so long.
+func QuarantineText(wait time.Duration) string {
+	return fmt.Sprintf("waiting %v: the backend may have forgotten who runs the job: it is new, or was restarted or emptied", brief(wait))
 }
 
 // tellGrant tells of the lease, and what this very claim found lost, missed or overruled: nobody else will.

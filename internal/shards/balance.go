@@ -34,7 +34,7 @@ type Workers struct {
 const (
 	EventMember   = "member_joined"
 	EventNoMember = "member_lost"
-	EventPlace    = "member_place" // a place that nobody can have, or none is free
+	EventPlace    = "member_place" // a place that nobody can have, or why there is none for this host yet
 	EventGivenUp  = "shard_given_up"
 	EventRestarts = "worker_restarting"
 )

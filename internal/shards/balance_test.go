@@ -1,6 +1,7 @@
 package shards
 
 import (
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -95,7 +96,7 @@ func TestAHundredHostsOnASlowStore(t *testing.T) {
 	}
 }
 
-// While a store grants nothing, hosts ask no more than once in a TTL. Then they come together, and nothing moves.
+// While a store grants nothing, hosts say so once, and ask no more than once in a TTL. Then they come together, and nothing moves.
 func TestHostsThatComeToAQuarantine(t *testing.T) {
 	inFleet(t, 40, func(t *testing.T, f *fleet) {
 		f.mem.Longest = 10 * ttl
@@ -108,6 +109,9 @@ func TestHostsThatComeToAQuarantine(t *testing.T) {
 		time.Sleep(8 * ttl)
 		if requests := a.asked(); requests > lookers+14 {
 			t.Errorf("%d requests", requests)
+		}
+		if e := a.events; len(e) != 1 || !strings.Contains(e[0].Text, "waiting 1m0s: the backend may have forgotten") {
+			t.Errorf("%+v", e)
 		}
 		f.settle(3 * ttl)
 		if f.moves > 0 {

@@ -17,6 +17,7 @@ import (
 	"github.com/leaderrun/leaderrun/internal/panics"
 	"github.com/leaderrun/leaderrun/internal/remedy"
 	"github.com/leaderrun/leaderrun/internal/slots"
+	"github.com/leaderrun/leaderrun/runner"
 )
 
 // membership is what the name of a job ends with whose slots are the places of a job's members.
@@ -128,6 +129,7 @@ func (m *members) join(ctx context.Context) error {
 			return err
 		}
 		if r, ok := errors.AsType[*backends.Refusal](err); ok { // of a store that grants nothing yet
+			m.warnOnce("quarantine", runner.QuarantineText(r.Wait), "")
 			sleep(ctx, min(r.Wait, m.ttl)) // then all come together, and know of each other before they take shards
 			wait = shortest
 		}

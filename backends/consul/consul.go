@@ -49,6 +49,9 @@ func newStore(rawURL string) (*store, error) {
 	return s, nil
 }
 
+// Rekey implements backends.Rekeyer, of a token in the URL.
+func (s *store) Rekey(rawURL string) error { return s.cfg.url.Rekey(rawURL) }
+
 // Traits implements backends.Store. Consul ends a session after twice its TTL, and its lock-delay follows.
 func (s *store) Traits() backends.Traits {
 	return backends.Traits{

@@ -237,7 +237,7 @@ func TestSecondaryDatacenter(t *testing.T) {
 	}
 }
 
-// TestTokenRotates: a token file is read again when its token is refused.
+// TestTokenRotates: a token file is read again when its token is refused, and the URL where the token stands there.
 func TestTokenRotates(t *testing.T) {
 	t.Parallel()
 	steps := suite.On(t)
@@ -277,5 +277,12 @@ func TestTokenRotates(t *testing.T) {
 		t.Errorf("the first request after the rotation: %v, want an unknown outcome", err)
 	}
 	steps.Renew(d, g)
+	steps.Finish(d, g)
+
+	// A token in the URL is read again with the URL.
+	with := func(token string) string { return strings.Replace(s.URL(), "://", "://:"+token+"@", 1) }
+	d = open(t, with(first))
+	d.FollowURL(with(first), func() (string, error) { return with(newToken(t, o, "third", policy(t))), nil })
+	g = steps.Acquire(d, claim("job", "b", time.Minute))
 	steps.Finish(d, g)
 }

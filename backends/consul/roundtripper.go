@@ -2,6 +2,7 @@ package consul
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -143,7 +144,7 @@ func (r *roundTripper) address(q *http.Request, host string) *http.Request {
 	q.Header.Del("X-Consul-Token")
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if token := r.token; token != "" {
+	if token := cmp.Or(r.cfg.url.Login.Password(), r.token); token != "" {
 		q.Header.Set("X-Consul-Token", token)
 	}
 	return q

@@ -17,10 +17,10 @@ type world struct {
 	server   *servers.EtcdServer
 }
 
-func newWorld(t *testing.T, args ...string) *world {
+func newWorld(t *testing.T) *world {
 	t.Helper()
 	t.Parallel()
-	s := servers.Etcd(t, servers.EtcdOptions{UnsafeNoFsync: true, Args: args})
+	s := servers.Etcd(t, servers.EtcdOptions{UnsafeNoFsync: true})
 	return &world{Steps: suite.On(t), operator: operator{open(t, s.URL()).store}, d: open(t, s.URL()), other: open(t, s.URL()), server: s}
 }
 

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/backends/kubernetes/api"
@@ -28,8 +27,6 @@ type scripted struct {
 	ready error
 	open  error // what Ready says to anybody
 	deny  bool  // what Allowed says
-	watch func(n int, started func(), f func(api.Event)) error
-	asked int
 }
 
 func (s *scripted) Get(context.Context, string) (*api.Lease, error) { return nil, s.get }
@@ -37,11 +34,6 @@ func (s *scripted) Ready(context.Context) error                     { return s.r
 func (s *scripted) ReadyToAnybody(context.Context) error            { return s.open }
 func (s *scripted) Allowed(context.Context, string) (bool, error)   { return !s.deny, nil }
 func (s *scripted) Close() error                                    { return nil }
-
-func (s *scripted) Watch(_ context.Context, _ string, _ time.Duration, started func(), f func(api.Event)) error {
-	s.asked++
-	return s.watch(s.asked, started, f)
-}
 
 func driverOf(s *scripted) *driver {
 	below := &store{cfg: &config{url: new(backendurl.URL), prefix: "leaderrun", namespace: "ns"}, client: s}
@@ -141,21 +133,6 @@ func TestAskedAsAnybody(t *testing.T) {
 		if err == nil || backends.IsPermanent(err) != c.permanent {
 			t.Errorf("%s: %v", name, err)
 		}
-	}
-}
-
-// TestWatchEndsWhereNoRetryHelps, and when the driver is closed.
-func TestWatchEndsWhereNoRetryHelps(t *testing.T) {
-	t.Parallel()
-	d := driverOf(&scripted{watch: func(int, func(), func(api.Event)) error {
-		return &api.Error{Code: 403, Reason: "Forbidden"}
-	}})
-	ch, err := d.Watch(t.Context(), "job")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n, open := <-ch; open {
-		t.Errorf("%+v", n)
 	}
 }
 

@@ -228,47 +228,6 @@ func TestReplicasMustAcknowledge(t *testing.T) {
 	finish(t, d, ended)
 }
 
-// TestIsolatedMaster: a replica was promoted, and the old master lives on without knowing.
-func TestIsolatedMaster(t *testing.T) {
-	t.Parallel()
-	servers.SkipShort(t)
-	master, replica := replicated(t)
-	const ttl = 2 * time.Second
-	old, young := open(t, "redis://"+master.Addr()+"?longest-ttl=3s"), open(t, "redis://"+replica.Addr()+"?longest-ttl=3s&replicas=0")
-	var life overlapping
-	g, _ := granted(t, old, claim("job", ttl))
-	life.next(t, g, time.Now())
-	life.hold(t, old, g)
-	replica.Do(t, "replicaof", "no", "one")
-	promoted := time.Now()
-	// The claims of the young server run at once; those of the old one count no more.
-	next, verdicts := granted(t, young, claim("job", ttl))
-	life.next(t, next, time.Now())
-	if waited := time.Since(promoted); waited < 3*time.Second-20*time.Millisecond {
-		t.Errorf("granted %v after the promotion", waited)
-	}
-	t.Logf("granted after %v", verdicts)
-	if _, err := old.Renew(within(t, 2*time.Second), g); err == nil {
-		t.Error("the isolated master renews")
-	}
-	other := claim("new", ttl)
-	notAcknowledged(t, "claim on the isolated master", func(ctx context.Context) error { _, err := old.Acquire(ctx, other); return err })
-	// What a replica shows is no answer.
-	replica.Do(t, "replicaof", "127.0.0.1", master.Port)
-	servers.Eventually(t, "it is a replica again", func() bool { return replica.Info(t, "replication", "master_link_status") == "up" })
-	for _, err := range []error{
-		func() error { _, err := young.Acquire(t.Context(), claim("job", ttl)); return err }(),
-		func() error { _, err := young.Renew(t.Context(), next); return err }(),
-		young.Finish(t.Context(), next, backends.Outcome{State: backends.Done}),
-		func() error { _, err := young.Inspect(t.Context(), "job"); return err }(),
-	} {
-		_, refusal := errors.AsType[*backends.Refusal](err)
-		if err == nil || refusal || backends.IsPermanent(err) || errors.Is(err, backends.ErrLost) {
-			t.Errorf("a replica answers %v, want an unknown outcome", err)
-		}
-	}
-}
-
 // TestAReplicaIsNotBelieved: what it shows may be old, and one that takes writes keeps them to itself.
 func TestAReplicaIsNotBelieved(t *testing.T) {
 	t.Parallel()

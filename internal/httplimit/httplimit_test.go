@@ -146,6 +146,42 @@ func TestTransport(t *testing.T) {
 	}
 }
 
+// TestLongHeaders: hazard: headers that do not end, of one answer or of interim ones, hold up a request for ever or take all memory.
+func TestLongHeaders(t *testing.T) {
+	transport := New(&http.Transport{})
+	defer transport.CloseIdleConnections()
+	for name, answer := range map[string]string{
+		"headers":         "HTTP/1.1 200 OK\r\n" + strings.Repeat("A: b\r\n", 1<<16),
+		"one header":      "HTTP/1.1 200 OK\r\nA: " + strings.Repeat("b", 1<<20),
+		"interim answers": strings.Repeat("HTTP/1.1 103 Early Hints\r\n\r\n", 1<<14),
+		"trailers":        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: A\r\n\r\n0\r\n" + strings.Repeat("A: b\r\n", 1<<16),
+		"chunks":          "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + strings.Repeat("1;"+strings.Repeat("x", 3000)+"\r\n \r\n", 100),
+	} {
+		web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			conn, _, err := http.NewResponseController(w).Hijack()
+			if err != nil {
+				return
+			}
+			_, _ = io.WriteString(conn, answer)
+			_, _ = io.Copy(io.Discard, conn) // until the client hangs up
+			_ = conn.Close()
+		}))
+		q, err := http.NewRequestWithContext(t.Context(), http.MethodGet, web.URL, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := transport.RoundTrip(q)
+		if err == nil {
+			_, err = io.Copy(io.Discard, r.Body)
+			_ = r.Body.Close()
+		}
+		if err == nil {
+			t.Errorf("%s: no error", name)
+		}
+		web.Close()
+	}
+}
+
 func TestWeigh(t *testing.T) {
 	list := func(n int) string { return "[" + strings.Repeat("0,", n-1) + "0]" }
 	for name, c := range map[string]struct {

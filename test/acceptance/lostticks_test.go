@@ -145,27 +145,6 @@ func (b *bed) comeTogether(t *testing.T, n, code int, options []string, log stri
 	return told
 }
 
-// Whoever comes first after the loss comes for the next tick: that one tells of it, and runs its own.
-func TestLossIsToldByTheNextTick(t *testing.T) {
-	t.Parallel()
-	servers.SkipShort(t)
-	onEveryStore(t, func(t *testing.T, b *bed) {
-		w, run := b.leads(forTick(tick)...)
-		b.machineDies(w, run)
-		b.isShownLost(run.token)
-		log := filepath.Join(b.dir, "ticks.log")
-		a := b.run(forTick(nextTick), shortJob(log)...)
-		if a.code != 0 || a.stdout == "" || a.warnings() != 1 || !strings.Contains(a.stderr, "lost") {
-			t.Errorf("the next tick: %v, want a run and one warning", a)
-		}
-		b.run(forTick(tick), shortJob(log)...).is(t, "the lost tick", 76)
-		b.run(forTick(nextTick), shortJob(log)...).is(t, "the next tick again", 0)
-		if all := readTicks(t, log); len(all) != 1 {
-			t.Errorf("the runs were %v, want one", all)
-		}
-	})
-}
-
 // With rerun a standby runs the tick again, with a higher token and as the next attempt. When as many machines have
 // died as there are attempts, it is lost for good, which is told once.
 func TestRerunTickOfDeadMachines(t *testing.T) {
@@ -190,71 +169,6 @@ func TestRerunTickOfDeadMachines(t *testing.T) {
 			t.Errorf("the tick ran a third time: %v", all)
 		}
 	})
-}
-
-// Without a standby the run for the next tick runs the lost one first, and then its own, whose code is its own.
-func TestNextTickRunsTheLostOneFirst(t *testing.T) {
-	t.Parallel()
-	servers.SkipShort(t)
-	for name, codes := range map[string][2]int{"the lost one fails": {5, 0}, "its own fails": {0, 7}} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			onEveryStore(t, func(t *testing.T, b *bed) {
-				w, run := b.leads(forTick(tick, "--on-lost", "rerun")...)
-				b.machineDies(w, run)
-				b.isShownLost(run.token)
-				log := filepath.Join(b.dir, "ticks.log")
-				line := fmt.Sprintf("%s; test $LEADERRUN_TICK_UNIX = %d && exit %d; exit %d", shortestJob(log)[2], tick, codes[0], codes[1])
-				a := b.run(forTick(nextTick, "--on-lost", "rerun"), "sh", "-c", line)
-				if a.code != codes[1] {
-					t.Errorf("%v, want its own code %d", a, codes[1])
-				}
-				all := readTicks(t, log)
-				if len(all) != 2 || all[0].tick != tick || all[1].tick != nextTick || all[0].attempt != 2 || all[1].attempt != 1 {
-					t.Fatalf("the runs were %v, want the second attempt of %d, then %d", all, tick, nextTick)
-				}
-				if all[0].token <= run.token || all[1].token <= all[0].token {
-					t.Errorf("tokens %d, %d, %d do not grow", run.token, all[0].token, all[1].token)
-				}
-			})
-		})
-	}
-}
-
-// The machine of a run is cut off for good, and goes on living. Its run is dead before its lease can have run out; the
-// tick is lost for those who skip, and nobody runs it.
-func TestTickOfAMachineThatIsCutOff(t *testing.T) {
-	t.Parallel()
-	servers.SkipShort(t)
-	for _, policy := range []string{"skip", "rerun"} {
-		t.Run(policy, func(t *testing.T) {
-			t.Parallel()
-			n, url, _ := networkWithRedis(t, "a", "b")
-			b := newBed(t, url)
-			b.mild = true
-			options := forTick(tick, "--on-lost", policy)
-			w := b.start(n.Where("a"), options...)
-			run := b.follows(w, 0)
-			standby := b.start(n.Where("b"), append(options, "--wait", "forever")...)
-			n.Drop("a", "input", "output")
-			if code := w.wait(); code != 75 {
-				t.Errorf("the machine that is cut off ends with %d, want 75: %s", code, w.said())
-			}
-			gone(t, run)
-			if policy == "skip" {
-				if code := standby.wait(); code != 76 || !strings.Contains(standby.said(), "lost") {
-					t.Errorf("the standby ends with %d, want 76 and the loss told: %s", code, standby.said())
-				}
-				if now := b.last(); now.token != run.token {
-					t.Errorf("the tick ran again, with token %d", now.token)
-				}
-				return
-			}
-			if again := b.follows(standby, run.token); again.attempt != 2 || again.tick != tick {
-				t.Errorf("attempt %d of tick %d, want the second of %d", again.attempt, again.tick, tick)
-			}
-		})
-	}
 }
 
 // The end of a tick's run cannot be told to the store: 75, though the command went well, and never done.
@@ -288,36 +202,6 @@ func TestEndThatCannotBeRecorded(t *testing.T) {
 			}
 		})
 	}
-}
-
-// The store refuses to hear of the end, because the job was given to somebody else meanwhile: 75, and the tick stays
-// lost. On file nobody is given the job while a process of the run lives.
-func TestEndThatIsRefused(t *testing.T) {
-	t.Parallel()
-	servers.SkipShort(t)
-	onServers(t, func(t *testing.T, b *bed) {
-		mark := filepath.Join(b.dir, "mark")
-		words := append([]string{binary, "run", "--backend", b.backend, "--ttl", b.ttl.String()}, forTick(tick)...)
-		w := launch(t, append(words, append([]string{"job"}, untilGone(mark)...)...)...)
-		waitForFile(t, mark)
-		w.signal(syscall.SIGSTOP) // it does not see how the lease goes
-		if a := b.ask("break", "--holder-is-dead", "job"); a.code != 0 {
-			t.Fatalf("break: %v", a)
-		}
-		log := filepath.Join(b.dir, "ticks.log")
-		if a := b.run(forTick(nextTick), shortJob(log)...); a.code != 0 || a.stdout == "" {
-			t.Errorf("the next tick: %v", a)
-		}
-		remove(t, mark)
-		w.signal(syscall.SIGCONT)
-		if code := w.wait(); code != 75 {
-			t.Errorf("the run whose job was given away ends with %d, want 75: %s", code, w.said())
-		}
-		b.run(forTick(tick), shortJob(log)...).is(t, "its tick", 76)
-		if all := readTicks(t, log); len(all) != 1 {
-			t.Errorf("the runs were %v, want one", all)
-		}
-	})
 }
 
 // untilGone is a command that makes a file and ends well when that is gone.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os/exec"
 	"regexp"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -70,12 +69,6 @@ var stores = []store{
 func onEveryStore(t *testing.T, test func(t *testing.T, b *bed)) {
 	t.Helper()
 	onStores(t, stores, test)
-}
-
-// onServers is onEveryStore for what cannot happen on file.
-func onServers(t *testing.T, test func(t *testing.T, b *bed)) {
-	t.Helper()
-	onStores(t, slices.DeleteFunc(slices.Clone(stores), func(s store) bool { return s.name == "file" }), test)
 }
 
 func onStores(t *testing.T, stores []store, test func(t *testing.T, b *bed)) {

@@ -112,10 +112,14 @@ type merged struct {
 	read     []string // the files that are there
 }
 
+func newMerged() *merged {
+	return &merged{clusters: map[string]Cluster{}, users: map[string]User{}, contexts: map[string]reference{}}
+}
+
 // Load reads files as one, as kubectl does: of what they say twice the first counts. Files that do not exist are left
 // out if there is another. An empty context is the current one. It starts nothing and asks nobody.
 func Load(paths []string, context string) (*Context, error) {
-	all := &merged{clusters: map[string]Cluster{}, users: map[string]User{}, contexts: map[string]reference{}}
+	all := newMerged()
 	var missing error
 	for _, path := range paths {
 		if err := all.add(path); errors.Is(err, fs.ErrNotExist) {
@@ -135,6 +139,11 @@ func (m *merged) add(path string) error {
 	if err != nil {
 		return wrong(cmp.Or(ownership.Remedy(err), "?kubeconfig=FILE names another one"), "%w", err)
 	}
+	return m.merge(path, text)
+}
+
+// merge adds what a file says that the ones before have not said.
+func (m *merged) merge(path string, text []byte) error {
 	var f file
 	if err := yaml.Unmarshal(text, &f); err != nil {
 		return wrong("`kubectl config view --kubeconfig FILE` says where it is wrong; ?kubeconfig=FILE names another one",

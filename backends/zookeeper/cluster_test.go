@@ -13,7 +13,7 @@ import (
 	"github.com/leaderrun/leaderrun/test/suite"
 )
 
-// patientServers are three servers that do not give each other up because the machine is busy, as they do after two seconds else.
+// patientServers are three servers that do not give each other up because the machine is busy, as they do after six seconds else.
 func patientServers() []servers.ZooKeeperOptions {
 	o := servers.ZooKeeperOptions{MaxSessionTimeout: longest, Lines: []string{"syncLimit=40"}}
 	return []servers.ZooKeeperOptions{o, o, o}

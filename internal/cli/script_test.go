@@ -28,7 +28,7 @@ import (
 )
 
 // patience is how long a test waits for what must happen, on a machine that is busy with other tests.
-var patience = waits.AtMost(time.Minute)
+var patience = waits.Patience
 
 // The test binary is leaderrun too, and the programs that the scripts need beside a shell.
 func TestMain(m *testing.M) {

@@ -18,7 +18,7 @@ import (
 )
 
 // enough is a time that only a hang exceeds.
-var enough = waits.AtMost(time.Minute)
+var enough = waits.Patience
 
 const printed = `{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"sesame"%s}}`
 

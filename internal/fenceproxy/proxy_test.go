@@ -20,7 +20,7 @@ import (
 )
 
 // patience is how long a test waits for what must happen, on a machine that is busy with other tests.
-var patience = waits.AtMost(time.Minute)
+var patience = waits.Patience
 
 // aMoment is how long a test gives a fault to show. It decides nothing where there is none.
 const aMoment = 100 * time.Millisecond

@@ -7,7 +7,6 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -16,7 +15,7 @@ import (
 	"github.com/leaderrun/leaderrun/test/waits"
 )
 
-var patience = waits.AtMost(2 * time.Minute) // only a hang exceeds it
+var patience = waits.Patience // only a hang exceeds it
 
 // Hazard: a reply makes the client library panic, or takes all memory: on the way to the server, or from it.
 func TestHostileReplies(t *testing.T) { // not parallel: it looks at the memory of the process

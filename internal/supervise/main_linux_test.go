@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	helper(os.Args[1:])
 }
 
-var patience = waits.AtMost(time.Minute)
+var patience = waits.Patience
 
 // in returns a deadline that is so far away, with a second between its parts.
 func in(d time.Duration) lifeline.Deadline { return within(d, time.Second) }

@@ -17,7 +17,7 @@ import (
 )
 
 // patience is how long a store may take to be whole again, on a machine that is busy with other things.
-var patience = waits.AtMost(3 * time.Minute)
+var patience = waits.Patience
 
 // server is what the servers of all stores have in common.
 type server interface {

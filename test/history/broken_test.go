@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/test/servers"
@@ -100,7 +101,7 @@ func TestBrokenDrivers(t *testing.T) {
 				}
 				_ = os.Remove(j.picture)
 			}
-			contest.last(2 * patience)
+			contest.last(2 * time.Minute)
 			contest.skipIfBusy()
 			if !contest.illegal.Load() {
 				t.Errorf("nobody has noticed: %v", &contest.total)

@@ -18,7 +18,7 @@ import (
 )
 
 // patience is how long what must come may take on a busy machine.
-var patience = waits.AtMost(time.Minute)
+var patience = waits.Patience
 
 // reflection is how long the checker may think about one history. All but those with hardly an answer in them take it
 // milliseconds.

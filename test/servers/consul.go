@@ -143,7 +143,7 @@ func (s *ConsulServer) API(t testing.TB, method, path, body string) string {
 
 // TryAPI is API for a request that may fail; an answer other than 200 is an error.
 func (s *ConsulServer) TryAPI(method, path, body string) (string, error) {
-	return s.try(startTimeout, method, path, body)
+	return s.try(patience, method, path, body)
 }
 
 func (s *ConsulServer) try(timeout time.Duration, method, path, body string) (string, error) {

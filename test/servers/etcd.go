@@ -119,7 +119,7 @@ func (s *EtcdServer) await(t testing.TB) {
 		{"auth/user/grant", `{"user":"root","role":"root"}`},
 		{"auth/enable", `{}`},
 	} {
-		if _, err := s.try(startTimeout, step.path, step.body); err != nil {
+		if _, err := s.try(patience, step.path, step.body); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -128,7 +128,7 @@ func (s *EtcdServer) await(t testing.TB) {
 
 // TryAPI sends a request to the gateway, as root, and returns the body of the answer; a status other than 200 is an error.
 func (s *EtcdServer) TryAPI(path, body string) (string, error) {
-	return s.try(startTimeout, path, body)
+	return s.try(patience, path, body)
 }
 
 // try sends a request to the gateway, which speaks JSON, as root.
@@ -151,7 +151,7 @@ func (s *EtcdServer) Endpoint() string { return s.Addr() }
 // Ctl runs etcdctl against this server, as root, and returns what it prints.
 func (s *EtcdServer) Ctl(t testing.TB, args ...string) string {
 	t.Helper()
-	limit := startTimeout.String() // seconds else, which a busy machine takes
+	limit := patience.String() // seconds else, which a busy machine takes
 	out, err := s.TryCtl(append([]string{"--dial-timeout", limit, "--command-timeout", limit}, args...)...)
 	if err != nil {
 		t.Fatalf("etcdctl %s: %v", strings.Join(args, " "), err)

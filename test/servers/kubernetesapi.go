@@ -95,7 +95,7 @@ func (s *KubernetesServer) TryAPI(method, path, body string) (string, error) {
 	if method == http.MethodPatch {
 		kind = "application/merge-patch+json"
 	}
-	return s.try(startTimeout, KubernetesAdmin, method, path, kind, body)
+	return s.try(patience, KubernetesAdmin, method, path, kind, body)
 }
 
 // Apply is kubectl apply for a file of manifests: what names no namespace goes to the one that is given. A field that
@@ -143,7 +143,7 @@ func (s *KubernetesServer) apply(namespace string, object map[string]any) error 
 	if err != nil {
 		return err
 	}
-	_, err = s.try(startTimeout, KubernetesAdmin, "PATCH", path+"/"+of.Metadata.Name+"?fieldManager=test&fieldValidation=Strict",
+	_, err = s.try(patience, KubernetesAdmin, "PATCH", path+"/"+of.Metadata.Name+"?fieldManager=test&fieldValidation=Strict",
 		"application/apply-patch+yaml", string(text))
 	return err
 }

@@ -127,7 +127,7 @@ func (s *PostgresServer) command(testing.TB) []string { return []string{"-D", s.
 // await starts the server again as long as the one before it, which was killed, still has its memory.
 func (s *PostgresServer) await(t testing.TB) {
 	t.Helper()
-	for end := time.Now().Add(startTimeout); !s.readyOrLeft(t, end); {
+	for end := time.Now().Add(patience); !s.readyOrLeft(t, end); {
 		time.Sleep(20 * time.Millisecond)
 		s.run(t)
 	}
@@ -170,7 +170,7 @@ func (s *PostgresServer) Do(t testing.TB, query string) string {
 
 // Try is Do for statements that may fail.
 func (s *PostgresServer) Try(query string) (string, error) {
-	return s.ask(startTimeout, query)
+	return s.ask(patience, query)
 }
 
 func (s *PostgresServer) ask(timeout time.Duration, query string) (string, error) {

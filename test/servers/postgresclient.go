@@ -42,7 +42,7 @@ func connectPostgres(ctx context.Context, url string, from place) (*pgconn.PgCon
 
 // Session opens a connection and runs statements on it. It stays open, with its transaction, until it is closed.
 func (s *PostgresServer) Session(query string) (closing func(), err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	c, err := connectPostgres(ctx, s.URL(), s.place)
 	if err != nil {

@@ -190,7 +190,7 @@ func Cluster(t testing.TB, replicas int) []*RedisServer {
 	// They know each other. From here on a node that its machine keeps from answering for a while is well.
 	patience := 15 * time.Second // as by default
 	if replicas > 0 {
-		patience = 3 * time.Second // one that dies is replaced soon
+		patience = 6 * time.Second // one that dies is replaced soon
 	}
 	for _, n := range nodes {
 		n.Do(t, "config", "set", "cluster-node-timeout", patience.Milliseconds())

@@ -93,7 +93,7 @@ func (s *S3Server) API(t testing.TB, method, path, body string) string {
 
 // TryAPI is API for a request that may fail; an answer outside of 200 to 299 is an error.
 func (s *S3Server) TryAPI(method, path, body string) (string, error) {
-	return s.try(startTimeout, method, path, body)
+	return s.try(patience, method, path, body)
 }
 
 func (s *S3Server) try(timeout time.Duration, method, path, body string) (string, error) {

@@ -23,11 +23,8 @@ import (
 	"github.com/leaderrun/leaderrun/test/waits"
 )
 
-// startTimeout is how long a server may take to answer on a machine that is busy with other tests.
-const startTimeout = 2 * time.Minute
-
 // patience is how long what must come may take.
-var patience = waits.AtMost(startTimeout)
+var patience = waits.Patience
 
 // The pauses between two questions of Eventually.
 const (
@@ -263,7 +260,7 @@ func (p *Process) succeed(t testing.TB, what string) {
 	t.Helper()
 	select {
 	case <-p.done:
-	case <-time.After(startTimeout):
+	case <-time.After(patience):
 	}
 	if !p.Ended() || !p.cmd.ProcessState.Success() {
 		t.Fatalf("%s: %s", what, p.Log())
@@ -326,7 +323,7 @@ func Freeze(pid int) error {
 }
 
 func awaitFrozen(pid int) {
-	for end := time.Now().Add(startTimeout); runs(pid) && !frozen(pid) && time.Now().Before(end); {
+	for end := time.Now().Add(patience); runs(pid) && !frozen(pid) && time.Now().Before(end); {
 		time.Sleep(time.Millisecond) // between two questions
 	}
 }
@@ -373,7 +370,7 @@ func (p *Process) Log() string {
 func (p *Process) ready(t testing.TB, what string, ask func() error) {
 	t.Helper()
 	var last error
-	for end := time.Now().Add(startTimeout); ; time.Sleep(2 * time.Millisecond) {
+	for end := time.Now().Add(patience); ; time.Sleep(2 * time.Millisecond) {
 		if last = ask(); last == nil {
 			return
 		}

@@ -141,13 +141,13 @@ func TestProxy(t *testing.T) {
 		return r.ReadString('\n')
 	}
 	for i := range 3 {
-		if got, err := say("a", startTimeout); got != "a\n" || p.Trips() != i+1 {
+		if got, err := say("a", patience); got != "a\n" || p.Trips() != i+1 {
 			t.Fatalf("%q, %v, %d trips", got, err, p.Trips())
 		}
 	}
 	p.Delay(50 * time.Millisecond)
 	sent := time.Now()
-	if got, err := say("b", startTimeout); got != "b\n" || time.Since(sent) < 50*time.Millisecond {
+	if got, err := say("b", patience); got != "b\n" || time.Since(sent) < 50*time.Millisecond {
 		t.Errorf("delayed: %q, %v after %v", got, err, time.Since(sent))
 	}
 	p.Delay(0)
@@ -162,11 +162,11 @@ func TestProxy(t *testing.T) {
 	}
 	Eventually(t, "the request is dropped", func() bool { return p.swallowed.Load() == 1 })
 	p.DropAll(false)
-	if got, err := say("e", startTimeout); got != "e\n" {
+	if got, err := say("e", patience); got != "e\n" {
 		t.Errorf("after all: %q, %v", got, err)
 	}
 	p.Cut()
-	if got, err := say("f", startTimeout); err == nil || strings.Contains(err.Error(), "timeout") {
+	if got, err := say("f", patience); err == nil || strings.Contains(err.Error(), "timeout") {
 		t.Errorf("a cut connection: %q, %v", got, err)
 	}
 }

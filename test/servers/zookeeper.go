@@ -78,7 +78,7 @@ func (s *ZooKeeperServer) configure(t testing.TB, all []*ZooKeeperServer) {
 	t.Helper()
 	lines := []string{
 		"dataDir=" + s.Data(), fmt.Sprintf("tickTime=%d", cmp.Or(s.opts.TickTime, quickTick).Milliseconds()),
-		"initLimit=20", "syncLimit=4", "maxClientCnxns=0", "forceSync=no", "preAllocSize=64", "admin.enableServer=false",
+		"initLimit=60", "syncLimit=12", "maxClientCnxns=0", "forceSync=no", "preAllocSize=64", "admin.enableServer=false",
 		"4lw.commands.whitelist=ruok,srvr,mntr",
 		fmt.Sprintf("maxSessionTimeout=%d", cmp.Or(s.opts.MaxSessionTimeout, longestSession).Milliseconds()),
 	}

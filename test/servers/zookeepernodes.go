@@ -36,7 +36,7 @@ const (
 
 // Get returns the data of a node, as most members have them.
 func (s *ZooKeeperServer) Get(nodePath string) (data string, err error) {
-	err = s.ask(startTimeout, func(c *zkSession) error {
+	err = s.ask(patience, func(c *zkSession) error {
 		if _, err := c.do(zkSync, zkString(nil, nodePath)); err != nil {
 			return err
 		}
@@ -52,7 +52,7 @@ func (s *ZooKeeperServer) Get(nodePath string) (data string, err error) {
 
 // Put changes the data of a node, whatever its version is, or makes a lasting one that everybody may use.
 func (s *ZooKeeperServer) Put(nodePath, data string) error {
-	err := s.ask(startTimeout, func(c *zkSession) error {
+	err := s.ask(patience, func(c *zkSession) error {
 		_, err := c.do(zkSetData, zkInt(zkString(zkString(nil, nodePath), data), -1))
 		if !errors.Is(err, ErrNoNode) {
 			return err
@@ -68,7 +68,7 @@ func (s *ZooKeeperServer) Put(nodePath, data string) error {
 
 // Delete deletes a node and all below it, whoever they belong to.
 func (s *ZooKeeperServer) Delete(nodePath string) error {
-	return s.ask(startTimeout, func(c *zkSession) error { return c.delete(nodePath) })
+	return s.ask(patience, func(c *zkSession) error { return c.delete(nodePath) })
 }
 
 // MustDelete is Delete for a node that has to be there.

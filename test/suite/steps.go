@@ -14,7 +14,7 @@ import (
 )
 
 // Patience is a time that only a hang exceeds, also on a busy machine.
-var Patience = waits.AtMost(2 * time.Minute)
+var Patience = waits.Patience
 
 // NewID returns an ID that nobody has had.
 func NewID() string {

@@ -10,9 +10,12 @@ import (
 // Variable names the longest wait, as in 45s. Mutants are run with a short one: waiting in vain is most of what they cost.
 const Variable = "LEADERRUN_TEST_PATIENCE"
 
-// AtMost returns how long a test waits for what comes for certain: usual, a time that only a hang exceeds also on a busy machine,
-// or less where Variable says so. It is for variables of a package, which are set before a test changes the environment.
-func AtMost(usual time.Duration) time.Duration {
+// Patience is how long a test waits for what comes for certain: a time that only a hang exceeds, also on a busy machine that stands
+// still now and then.
+var Patience = atMost(5 * time.Minute)
+
+// atMost is a time, or less where Variable says so.
+func atMost(usual time.Duration) time.Duration {
 	text := os.Getenv(Variable)
 	if text == "" {
 		return usual

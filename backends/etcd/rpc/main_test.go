@@ -18,7 +18,7 @@ func TestMain(m *testing.M) {
 }
 
 // enough is a time that only a hang exceeds.
-var enough = waits.AtMost(time.Minute)
+var enough = waits.Patience
 
 // within returns a context for a request that is expected to be answered.
 func within(t *testing.T) context.Context {

@@ -12,7 +12,7 @@ import (
 )
 
 // patience is how long something that must happen may take on a busy machine.
-var patience = waits.AtMost(time.Minute)
+var patience = waits.Patience
 
 // fake is a server that answers as told.
 type fake struct {

@@ -108,7 +108,7 @@ func TestSkippedAndStrangersAreLeftAlone(t *testing.T) {
 }
 
 // patience is a time that only a hang exceeds.
-var patience = waits.AtMost(time.Minute)
+var patience = waits.Patience
 
 func isZombie(pid int) bool {
 	p, ok := Stat(pid)

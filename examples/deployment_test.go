@@ -243,25 +243,3 @@ func TestDeployment(t *testing.T) {
 		t.Errorf("the last pod: code %d, %s", code, output)
 	}
 }
-
-// A command that does not end when it is told is killed in time: the pod ends within its grace, and the lease is free.
-func TestDeploymentWithStubbornCommand(t *testing.T) {
-	t.Parallel()
-	servers.SkipShort(t)
-	c := newCluster(t)
-	one := c.start("STUBBORN=1")
-	one.says("feeding")
-	one.signal(syscall.SIGTERM)
-	select {
-	case <-one.done:
-	case <-time.After(time.Duration(c.pod.Grace) * time.Second):
-		t.Fatalf("Kubernetes would kill it after its grace of %d s: %s", c.pod.Grace, one.said())
-	}
-	if code, output := one.wait(); code != 128+int(syscall.SIGKILL) || !strings.Contains(output, "told to end") {
-		t.Errorf("code %d, %s", code, output)
-	}
-	lease := c.server.API(t, "GET", c.server.Leases(c.namespace)+"/leaderrun-feed", "")
-	if strings.Contains(lease, `"holderIdentity":"`) {
-		t.Errorf("the lease is not free: %s", lease)
-	}
-}

@@ -4,7 +4,6 @@ import (
 	"compress/gzip"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -102,52 +101,4 @@ func (w *world) newBackups() []string {
 		w.t.Fatal(err)
 	}
 	return names
-}
-
-// What the README warns of is true: the host that skips reports success and replaces the backup by nothing.
-func TestPipelineOutside(t *testing.T) {
-	t.Parallel()
-	readme := text(t, "pipeline/README.md")
-	for _, c := range []struct {
-		name, line, options string
-		dumps               int
-	}{
-		{"front", `leaderrun run backup -- dump-database | gzip >"$file"`, "set -o pipefail; ", 1},
-		{"middle", `dump-database | leaderrun run backup -- gzip >"$file"`, "", 2},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			if !strings.Contains(readme, "`"+c.line+"`") {
-				t.Fatalf("the README does not show %s", c.line)
-			}
-			w := newBackup(t)
-			w.write("db.gz", "the backup of yesterday")
-			// Were it one file for both, each would also write into what the other writes.
-			one := w.start(w.with("file="+w.path("one.gz")), "", "bash", "-c", c.options+c.line)
-			servers.Eventually(t, "the job runs", func() bool {
-				out, _ := exec.Command(bin+"/leaderrun", "status", "--json", "--backend", strings.TrimSpace(w.read("backend"))).Output()
-				return strings.Contains(string(out), `"running"`)
-			})
-			w.until("log", "begun")
-			two := w.start(w.with("file="+w.path("db.gz")), "", "bash", "-c", c.options+c.line)
-			servers.Eventually(t, "the dumps", func() bool { return strings.Count(w.read("log"), "begun") == c.dumps })
-			if c.name == "front" {
-				two.expect(0, "")
-			}
-			w.write("go", "")
-			one.expect(0, "")
-			if code, _ := two.wait(); code != 0 {
-				t.Errorf("the host that skips ends with %d", code)
-			}
-			if lines, err := w.unzip("one.gz"); lines != 200000 || err != nil {
-				t.Errorf("the first host's backup has %d lines, want 200000; %v", lines, err)
-			}
-			if lines, _ := w.unzip("db.gz"); lines != 0 || strings.Contains(w.read("db.gz"), "yesterday") {
-				t.Errorf("the second host's backup has %d lines: the README says that it is lost", lines)
-			}
-			if got := strings.Count(w.read("log"), "dump"); got != c.dumps {
-				t.Errorf("%d dumps, want %d", got, c.dumps)
-			}
-		})
-	}
 }

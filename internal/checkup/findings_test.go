@@ -1,8 +1,6 @@
 package checkup
 
 import (
-	"errors"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -48,22 +46,6 @@ func TestInClear(t *testing.T) {
 		f.InClear("password", []string{"127.0.0.1:1", addr}, "use TLS")
 		if (len(f) == 1) != warned || warned && (f[0].Grade != backends.Warning || f[0].Remedy != "use TLS") {
 			t.Errorf("%s: %+v", addr, f)
-		}
-	}
-}
-
-func TestFailedHasTheHintOfTheError(t *testing.T) {
-	t.Parallel()
-	var f Findings
-	f.Failed(Rights, "ask somebody", fmt.Errorf("claim: %w", &backends.PermanentError{Err: errors.New("denied"), Hint: "grant it"}))
-	f.Failed(Rights, "ask somebody", errors.New("broken"))
-	want := Findings{
-		{Grade: backends.Bad, What: Rights, Why: "claim: denied", Remedy: "grant it"},
-		{Grade: backends.Bad, What: Rights, Why: "broken", Remedy: "ask somebody"},
-	}
-	for i := range want {
-		if f[i] != want[i] {
-			t.Errorf("%+v, want %+v", f[i], want[i])
 		}
 	}
 }

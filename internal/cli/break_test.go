@@ -44,21 +44,6 @@ func TestRunIsOverOnlyWhenNobodyCanLive(t *testing.T) {
 	}
 }
 
-func TestRefusalsOfOrders(t *testing.T) {
-	for _, c := range []struct {
-		refusal backends.Refusal
-		want    string
-	}{
-		{backends.Refusal{Verdict: backends.Held, Holder: alice, Wait: 3 * time.Second}, "j: runs on web1, process 7, and its lease has 3s left"},
-		{backends.Refusal{Verdict: backends.Vanished, Holder: alice, Wait: 3 * time.Second}, "j: the lease of web1, process 7 vanished, and it may still run for 3s"},
-		{backends.Refusal{Verdict: backends.Quarantined, Wait: 3 * time.Second}, "j: the backend may have forgotten a lease, and gives none for 3s"},
-	} {
-		if f := refused("j", &c.refusal); f.Error() != c.want || f.code != codeNotRun {
-			t.Errorf("%q (%d), want %q", f.Error(), f.code, c.want)
-		}
-	}
-}
-
 func TestDaemonIsToldByItsArguments(t *testing.T) {
 	for _, c := range []struct {
 		argv []string

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -243,25 +242,6 @@ func TestEndOf(t *testing.T) {
 		if got := endOf(c.result, 100); got != want {
 			t.Errorf("%s with -E 100: %+v, want %+v", c.name, got, want)
 		}
-	}
-}
-
-func TestPanicIsOneLine(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "stderr")
-	stderr, err := os.Create(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	v := newConsole(stderr)
-	end := protected(v, func() ExitStatus { panic(errors.New("two\nlines")) })
-	v.close()
-	said, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := "leaderrun: a fault of leaderrun itself: two\\nlines\nhint: please report it, with what --log-level debug shows: https://github.com/leaderrun/leaderrun/issues\n"
-	if end.Code != 70 || string(said) != want {
-		t.Errorf("ended with %+v and said:\n%s", end, said)
 	}
 }
 

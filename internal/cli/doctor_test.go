@@ -59,6 +59,14 @@ func TestDoctorTriesARun(t *testing.T) {
 		}
 	}
 	denied := &backends.PermanentError{Kind: backends.Credentials, Err: errors.New("no rights"), Hint: "grant them"}
+	others := true
+	afterAnother := func(c backends.Claim) (backends.Grant, error) {
+		if others {
+			others = false
+			return backends.Grant{}, &backends.Refusal{Verdict: backends.Held}
+		}
+		return granted(c)
+	}
 	for _, c := range []struct {
 		name                string
 		acquire             func(backends.Claim) (backends.Grant, error)
@@ -68,6 +76,7 @@ func TestDoctorTriesARun(t *testing.T) {
 		finished, abandoned int
 	}{
 		{"well", granted, fine, backends.Fine, "one may take 2.5s", "", doctorRounds, 0},
+		{"another host's doctor is waited for", afterAnother, fine, backends.Fine, "one may take 2.5s", "", doctorRounds, 0},
 		{"a doctor was killed", refuse(backends.Vanished), fine, backends.Warning, "web1, process 7", "try again in 7s", 0, 0},
 		{"quarantine", refuse(backends.Quarantined), fine, backends.Warning, "gives none for 7s", "try again in 7s", 0, 0},
 		{"an answer that makes no sense", refuse(backends.IsDone), fine, backends.Bad, "done", "history", 0, 0},
@@ -102,44 +111,19 @@ func TestDoctorTriesARun(t *testing.T) {
 	}
 }
 
-// A signal in the middle of a try does not leave the lease behind.
+// A signal does not leave the lease behind, neither in the middle of a try nor while the lease is given back.
 func TestDoctorIsInterrupted(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithCancel(t.Context())
-	store := &patient{acquire: granted, renew: func() error { cancel(); return ctx.Err() }}
-	x := &doctorCall{store: store, ttl: 15 * time.Second}
-	x.tryRun(ctx)
-	if store.finished != 1 {
-		t.Errorf("finished %d times", store.finished)
-	}
-}
-
-// Nor does one that comes while the lease is given back.
-func TestDoctorIsInterruptedAtTheEnd(t *testing.T) {
-	t.Parallel()
-	ctx, cancel := context.WithCancel(t.Context())
-	store := &patient{acquire: granted, renew: fine, ends: cancel}
-	x := &doctorCall{store: store, ttl: 15 * time.Second}
-	x.tryRun(ctx)
-	if store.finished != 2 {
-		t.Errorf("finished %d times, want a second one that nothing interrupts", store.finished)
-	}
-}
-
-// The doctor of another host is waited for.
-func TestDoctorsTakeTurns(t *testing.T) {
-	t.Parallel()
-	asked := 0
-	store := &patient{renew: fine, acquire: func(c backends.Claim) (backends.Grant, error) {
-		if asked++; asked == 1 {
-			return backends.Grant{}, &backends.Refusal{Verdict: backends.Held}
+	for _, ending := range []bool{false, true} {
+		ctx, cancel := context.WithCancel(t.Context())
+		store, want := &patient{acquire: granted, renew: func() error { cancel(); return ctx.Err() }}, 1
+		if ending {
+			store.renew, store.ends, want = fine, cancel, 2 // the second one is interrupted by nothing
 		}
-		return granted(c)
-	}}
-	x := &doctorCall{store: store, ttl: 15 * time.Second}
-	x.tryRun(t.Context())
-	if len(x.Findings) != 1 || x.Findings[0].Grade != backends.Fine {
-		t.Errorf("%+v", x.Findings)
+		(&doctorCall{store: store, ttl: 15 * time.Second}).tryRun(ctx)
+		if store.finished != want {
+			t.Errorf("while it ends: %v: finished %d times, want %d", ending, store.finished, want)
+		}
 	}
 }
 
@@ -198,19 +182,6 @@ func TestDoctorJudgesThisHost(t *testing.T) {
 		c.judge(&f)
 		if len(f) != 1 || f[0].Grade != c.want || !strings.Contains(f[0].Why, c.say) || (f[0].Remedy == "") != (c.want == backends.Fine) {
 			t.Errorf("%+v, want %s with %q", f, c.want, c.say)
-		}
-	}
-}
-
-func TestHoldsPassword(t *testing.T) {
-	t.Parallel()
-	for url, want := range map[string]bool{
-		"redis://:sesame@host": true, "redis://user:s@host,host/0": true, "redis://user@host": false, "redis://host": false,
-		"redis+sentinel://host/main?sentinel-password=sesame-street": true, "consul://host?token-file=/etc/token": false,
-		"file:///dir": false, "": false,
-	} {
-		if got := holdsPassword(url); got != want {
-			t.Errorf("%s: %v", url, got)
 		}
 	}
 }

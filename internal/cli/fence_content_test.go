@@ -8,7 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"strings"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -91,17 +90,5 @@ func TestWhatASignalDoesNotUndoIsTold(t *testing.T) {
 		if end := call.finish(ExitStatus{}, nil); end != (ExitStatus{}) || said.Len() > 0 {
 			t.Errorf("without a signal: %+v, %q", end, &said)
 		}
-	}
-}
-
-// A full disk is no server that cannot be reached.
-func TestFullDiskIsTold(t *testing.T) {
-	t.Parallel()
-	err := fenceFailed("list", &os.PathError{Op: "write", Path: "/data/.list.tmp", Err: syscall.ENOSPC})
-	if code := errorCode(err); code != codeUnavailable || err.Error() != "list: write /data/.list.tmp: no space left on device" {
-		t.Errorf("%d: %v", code, err)
-	}
-	if page := exitCodesPage(); !strings.Contains(page, "cannot do it now (a full disk)") {
-		t.Errorf("the page of exit codes says nothing of it: %s", page)
 	}
 }

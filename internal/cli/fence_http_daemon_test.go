@@ -293,16 +293,3 @@ func TestFenceHTTPExamples(t *testing.T) {
 		}
 	}
 }
-
-// The errors of the resource in a command: what the client says, and its code.
-func TestFenceHTTPErrorsHaveTheirCodes(t *testing.T) {
-	t.Parallel()
-	d := startFenceDaemon(t, t.TempDir(), "fence", "http", "--listen", "127.0.0.1:0", "http://127.0.0.1:1")
-	if err := d.raise(t, 6); err != nil {
-		t.Fatal(err)
-	}
-	if err := d.raise(t, 5); errorCode(fenceFailed("x", err)) != codeStale || !errors.As(err, new(*fence.StaleError)) {
-		t.Errorf("stale: %v", err)
-	}
-	d.end(t, syscall.SIGTERM)
-}

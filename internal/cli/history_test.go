@@ -31,6 +31,14 @@ func changed(r backends.Record, f func(*backends.Record)) backends.Record {
 	return r
 }
 
+// doneRun is lostRun with its end.
+func doneRun() backends.Record {
+	return changed(lostRun(), func(r *backends.Record) {
+		r.Released, r.Ended, r.Tick.State = 5, 110_000, backends.Done
+		r.Runs[0].State, r.Runs[0].Ended = backends.Done, 110_000
+	})
+}
+
 // What a run has not reported is derived: nobody has to claim the job before a loss can be seen, and nothing that
 // leaderrun stopped for want of its lease looks like success.
 func TestHistoryDerivesWhatNobodyWroteDown(t *testing.T) {
@@ -78,11 +86,7 @@ func TestHistoryDerivesWhatNobodyWroteDown(t *testing.T) {
 			wait: time.Second, want: []string{"stopped", "failed"}, note: "broken by root on web9", tick: "stopped", last: "stopped", exit: -1,
 		},
 		{
-			name: "ended well",
-			record: changed(lostRun(), func(r *backends.Record) {
-				r.Released, r.Ended, r.Tick.State = 5, 110_000, backends.Done
-				r.Runs[0].State, r.Runs[0].Ended = backends.Done, 110_000
-			}),
+			name: "ended well", record: doneRun(),
 			want: []string{"done", "failed"}, tick: "done", last: "done", exit: 0,
 		},
 		{
@@ -99,19 +103,13 @@ func TestHistoryDerivesWhatNobodyWroteDown(t *testing.T) {
 		},
 		{
 			name: "a tick was passed over, and the lease has just become free", now: 124_000,
-			record: changed(lostRun(), func(r *backends.Record) {
-				r.Passed, r.Released, r.Ended, r.Tick.State = 120, 5, 110_000, backends.Done
-				r.Runs[0].State, r.Runs[0].Ended = backends.Done, 110_000
-			}),
-			want: []string{"done", "failed"}, tick: "done", last: "done", exit: 0,
+			record: changed(doneRun(), func(r *backends.Record) { r.Passed = 120 }),
+			want:   []string{"done", "failed"}, tick: "done", last: "done", exit: 0,
 		},
 		{
 			name: "a tick was passed over for good", now: 126_000,
-			record: changed(lostRun(), func(r *backends.Record) {
-				r.Passed, r.Released, r.Ended, r.Tick.State = 120, 5, 110_000, backends.Done
-				r.Runs[0].State, r.Runs[0].Ended = backends.Done, 110_000
-			}),
-			want: []string{"missed", "done", "failed"}, tick: "done", last: "done", exit: 0,
+			record: changed(doneRun(), func(r *backends.Record) { r.Passed = 120 }),
+			want:   []string{"missed", "done", "failed"}, tick: "done", last: "done", exit: 0,
 		},
 		{
 			name: "a tick was passed over, and the run in the way is lost", now: 151_000,
@@ -148,35 +146,5 @@ func TestHistoryDerivesWhatNobodyWroteDown(t *testing.T) {
 		if *j.TickState != c.tick || *j.LastState != c.last || exit != c.exit {
 			t.Errorf("%s: status says tick %s, last run %s (%d); want %s, %s (%d)", c.name, *j.TickState, *j.LastState, exit, c.tick, c.last, c.exit)
 		}
-	}
-}
-
-func TestEntryOfARun(t *testing.T) {
-	s := backends.Status{Record: lostRun(), Lease: &backends.Lease{Holder: "h1", Token: 5}, Now: time.UnixMilli(101_000)}
-	running, failed := historyOf(s)[0], historyOf(s)[1]
-	if *running.Tick != "1970-01-01T00:01:00Z" || running.Once != nil || *running.Token != 5 || *running.Attempt != 2 ||
-		running.Ended != nil || running.Exit != nil || running.Note != nil || running.took != time.Second {
-		t.Errorf("running: %+v", running)
-	}
-	if failed.Tick != nil || *failed.Exit != 3 || *failed.Ended != "1970-01-01T00:00:53.000Z" || failed.took != 3*time.Second ||
-		*failed.Host != "web2" || *failed.PID != 8 || *failed.User != "app" || *failed.Holder != "h2" {
-		t.Errorf("failed: %+v", failed)
-	}
-}
-
-func TestStatusTellsTickAndBreak(t *testing.T) {
-	r := lostRun()
-	r.Break = &backends.BreakRequest{Token: 5, By: backends.Holder{User: "root", Host: "web9"}, Reason: "wrong input", At: 1000}
-	s := backends.Status{Record: r, Lease: &backends.Lease{Holder: "h1", Token: 5}}
-	j := describe("j", s, backends.Limits{})
-	if *j.Attempt != 2 || *j.MaxAttempts != 3 || *j.Policy != "rerun" || j.tickText() != "1970-01-01T00:01:00Z claimed (attempt 2 of 3)" {
-		t.Errorf("tick: %+v", j)
-	}
-	if !j.BreakAsked || *j.BreakBy != "root on web9" || *j.BreakReason != "wrong input" || *j.BreakAt != "1970-01-01T00:00:01.000Z" {
-		t.Errorf("break: %+v", j)
-	}
-	s.Lease.Token = 6 // it was asked of another run
-	if j := describe("j", s, backends.Limits{}); j.BreakAsked || j.BreakBy != nil {
-		t.Errorf("break of another run: %+v", j)
 	}
 }

@@ -270,21 +270,6 @@ func TestForgetLeavesTheLivingAlone(t *testing.T) {
 	})
 }
 
-func TestForgetIsInterrupted(t *testing.T) {
-	atDesk(t, backends.ByBeat, func(d *desk) {
-		d.claimed("a", 1)
-		d.store.DeleteLease("j")
-		ctx, cancel := context.WithTimeout(d.Context(), deskTTL/2)
-		defer cancel()
-		if err := d.forget(ctx, d.store, "j"); err == nil {
-			d.Error("forgotten")
-		}
-		if s, err := d.store.Inspect(d.Context(), "j"); err != nil || len(s.Record.Runs) != 1 {
-			d.Errorf("%+v, %v", s.Record, err)
-		}
-	})
-}
-
 // The hazard: a look at all shards takes so long that none is seen to run, and the operator is told that nobody works on them.
 func TestBreakLooksTwiceAtManyShards(t *testing.T) {
 	const all = 40

@@ -67,63 +67,44 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// In the log of a daemon the tick that was given up is not the one of the time at which the line was written.
-func TestAGivenUpTickIsNamed(t *testing.T) {
-	var said bytes.Buffer
-	v := &console{out: &said}
-	s := &reporter{console: v, job: "j", prefix: "j: ", inFile: true, trigger: backends.Trigger{Tick: 1795140000}}
-	s.tell(runner.Result{Ending: runner.Interrupted, Err: daemon.ErrOvertaken}, ExitStatus{})
-	v.close()
-	const want = "leaderrun: j: not run for the tick 2026-11-20T02:00:00Z: the next tick came due before the backend had answered\n"
-	if said.String() != want {
-		t.Errorf("%s, want %s", said.String(), want)
-	}
-}
-
-// That processes may be left is told although an error was told before: it is the last that is heard of them.
-func TestAGivenUpRunIsTold(t *testing.T) {
-	var said bytes.Buffer
-	v := &console{out: &said}
-	s := &reporter{console: v, job: "j", loud: true}
-	s.tell(runner.Result{Ending: runner.Unconfirmed, Err: errors.New("processes live")}, ExitStatus{Code: 75})
-	v.close()
-	const want = "leaderrun: the run is given up: processes live\n" +
-		"hint: look for them on this host: another run may start beside them\n"
-	if said.String() != want {
-		t.Errorf("%q, want %q", said.String(), want)
-	}
-}
-
-func TestQuoteWord(t *testing.T) {
-	for word, want := range map[string]string{
-		"nightly-report": "nightly-report", "a/b:c@d": "a/b:c@d", "": "''", "two words": "'two words'", "-x": "'-x'",
-		"it's": `'it'\''s'`, "$(rm)": "'$(rm)'", "ü": "'ü'",
-	} {
-		if got := quoteWord(word); got != want {
-			t.Errorf("%q: %s, want %s", word, got, want)
-		}
-	}
-}
-
 // lacking is the failure of a store that was reached, and lacks something.
 type lacking struct{}
 
 func (lacking) Error() string  { return "no space left" }
 func (lacking) Remedy() string { return "make room" }
 
-// A store that says what it lacks can be reached.
-func TestWhatTheBackendLacksIsTold(t *testing.T) {
-	for ending, want := range map[runner.Ending]string{
-		runner.Unreachable: "leaderrun: not run: no space left\nhint: make room\n",
-		runner.Unrecorded: "leaderrun: the command ended with code 0, and that could not be recorded: no space left\n" +
-			"hint: make room; others will find the tick or key lost\n",
+func TestWhatIsTold(t *testing.T) {
+	for _, c := range []struct {
+		by     *reporter
+		result runner.Result
+		end    ExitStatus
+		want   string
+	}{
+		{ // in the log of a daemon the tick that was given up is not the one of the time at which the line was written
+			&reporter{prefix: "j: ", inFile: true, trigger: backends.Trigger{Tick: 1795140000}},
+			runner.Result{Ending: runner.Interrupted, Err: daemon.ErrOvertaken}, ExitStatus{},
+			"leaderrun: j: not run for the tick 2026-11-20T02:00:00Z: the next tick came due before the backend had answered\n",
+		},
+		{ // although an error was told before: it is the last that is heard of these processes
+			&reporter{loud: true}, runner.Result{Ending: runner.Unconfirmed, Err: errors.New("processes live")}, ExitStatus{Code: 75},
+			"leaderrun: the run is given up: processes live\nhint: look for them on this host: another run may start beside them\n",
+		},
+		{ // a store that says what it lacks can be reached
+			&reporter{}, runner.Result{Ending: runner.Unreachable, Err: lacking{}}, ExitStatus{},
+			"leaderrun: not run: no space left\nhint: make room\n",
+		},
+		{
+			&reporter{}, runner.Result{Ending: runner.Unrecorded, Err: lacking{}}, ExitStatus{},
+			"leaderrun: the command ended with code 0, and that could not be recorded: no space left\n" +
+				"hint: make room; others will find the tick or key lost\n",
+		},
 	} {
 		var said bytes.Buffer
-		v := &console{out: &said}
-		(&reporter{console: v, job: "j"}).tell(runner.Result{Ending: ending, Err: lacking{}}, ExitStatus{})
-		v.close()
-		if said.String() != want {
-			t.Errorf("%q, want %q", said.String(), want)
+		c.by.console, c.by.job = &console{out: &said}, "j"
+		c.by.tell(c.result, c.end)
+		c.by.console.close()
+		if said.String() != c.want {
+			t.Errorf("%q, want %q", said.String(), c.want)
 		}
 	}
 }

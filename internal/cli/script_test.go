@@ -127,13 +127,15 @@ func scriptParams(t *testing.T, dir string) testscript.Params {
 			return os.MkdirAll(home, 0o700)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"code":      expectCode,
-			"sig":       sendSignal,
-			"waitfile":  waitFile,
-			"waitgrep":  waitGrep,
-			"redis":     func(ts *testscript.TestScript, _ bool, args []string) { startRedis(t, ts, args) },
-			"etcd":      func(ts *testscript.TestScript, _ bool, args []string) { startEtcd(t, ts, args) },
-			"consul":    func(ts *testscript.TestScript, _ bool, args []string) { startConsul(t, ts, args) },
+			"code":     expectCode,
+			"sig":      sendSignal,
+			"waitfile": waitFile,
+			"waitgrep": waitGrep,
+			"redis":    serverOf("REDIS", func(secret string) string { return servers.Redis(t, servers.RedisOptions{Password: secret}).Addr() }),
+			"etcd": serverOf("ETCD", func(secret string) string {
+				return servers.Etcd(t, servers.EtcdOptions{Password: secret, UnsafeNoFsync: true}).Endpoint()
+			}),
+			"consul":    serverOf("CONSUL", func(secret string) string { return servers.Consul(t, servers.ConsulOptions{Token: secret}).Addr() }),
 			"s3":        func(ts *testscript.TestScript, _ bool, args []string) { askS3(t, ts, args) },
 			"strangers": listenAsStrangers,
 			"examples":  runExamples,
@@ -232,34 +234,11 @@ func eventually(ts *testscript.TestScript, what string, ok func() bool) {
 	}
 }
 
-// redis [PASSWORD] starts a server and sets REDIS to its address.
-func startRedis(t *testing.T, ts *testscript.TestScript, args []string) {
-	t.Helper()
-	var o servers.RedisOptions
-	if len(args) > 0 {
-		o.Password = args[0]
+// redis [PASSWORD], etcd [PASSWORD] and consul [TOKEN] start a server, which asks for the secret, and set REDIS, ETCD or CONSUL to its address.
+func serverOf(variable string, start func(secret string) (addr string)) func(*testscript.TestScript, bool, []string) {
+	return func(ts *testscript.TestScript, _ bool, args []string) {
+		ts.Setenv(variable, start(strings.Join(args, " ")))
 	}
-	ts.Setenv("REDIS", servers.Redis(t, o).Addr())
-}
-
-// etcd [PASSWORD] starts a server, whose root has the password, and sets ETCD to its address.
-func startEtcd(t *testing.T, ts *testscript.TestScript, args []string) {
-	t.Helper()
-	o := servers.EtcdOptions{UnsafeNoFsync: true}
-	if len(args) > 0 {
-		o.Password = args[0]
-	}
-	ts.Setenv("ETCD", servers.Etcd(t, o).Endpoint())
-}
-
-// consul [TOKEN] starts a server, whose operator has the token, and sets CONSUL to its address.
-func startConsul(t *testing.T, ts *testscript.TestScript, args []string) {
-	t.Helper()
-	var o servers.ConsulOptions
-	if len(args) > 0 {
-		o.Token = args[0]
-	}
-	ts.Setenv("CONSUL", servers.Consul(t, o).Addr())
 }
 
 // strangers sets WEB to the address of a server that speaks another protocol, MUTE to that of one that hears what it is sent and

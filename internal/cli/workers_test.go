@@ -2,14 +2,12 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"os"
 	"syscall"
 	"testing"
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/internal/lifeline"
-	"github.com/leaderrun/leaderrun/internal/shards"
 	"github.com/leaderrun/leaderrun/runner"
 )
 
@@ -53,30 +51,5 @@ func TestAHangupForWorkers(t *testing.T) {
 				t.Error("the worker has not got it")
 			}
 		})
-	}
-}
-
-// Each member has the shards that its process runs now, and nobody those of who has no place.
-func TestMembersOf(t *testing.T) {
-	runs := func(host string, pid int, leads string) backends.Status {
-		s := backends.Status{Record: backends.Record{Holder: backends.Holder{ID: "run", Host: host, PID: pid, User: "www"}}}
-		if leads != "" {
-			s.Lease = &backends.Lease{Holder: leads}
-		}
-		return s
-	}
-	roll := []shards.Member{
-		{Place: 0, Holder: backends.Holder{ID: "a", Host: "web1", PID: 7, User: "www"}},
-		{Place: 1, Holder: backends.Holder{ID: "b", Host: "web1", PID: 8, User: "www"}},
-		{Place: 3, Holder: backends.Holder{ID: "c"}}, // the store has lost who it is
-	}
-	members := membersOf(roll, map[int]backends.Status{
-		11: runs("web1", 7, "run"), 2: runs("web1", 7, "run"), 3: runs("web1", 7, ""), 4: runs("web1", 8, "another"), 5: runs("web9", 7, "run"),
-	})
-	got, err := json.Marshal(members)
-	if want := `[{"place":0,"holder":"a","host":"web1","pid":7,"user":"www","shards":[2,11]},` +
-		`{"place":1,"holder":"b","host":"web1","pid":8,"user":"www","shards":[]},` +
-		`{"place":3,"holder":"c","host":null,"pid":null,"user":null,"shards":[]}]`; err != nil || string(got) != want {
-		t.Errorf("%s, %v\nwant %s", got, err, want)
 	}
 }

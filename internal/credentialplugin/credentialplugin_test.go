@@ -75,25 +75,6 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// TestOneAtATime: who asks while a plugin runs waits for it, and starts no other.
-func TestOneAtATime(t *testing.T) {
-	t.Parallel()
-	p, starts := prints(t, "")
-	s := credentialplugin.New(p)
-	done := make(chan error)
-	for range 8 {
-		go func() { _, err := s.Get(t.Context()); done <- err }()
-	}
-	for range 8 {
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	}
-	if n := starts(); n != 1 {
-		t.Errorf("%d starts", n)
-	}
-}
-
 // TestTold: a plugin is told which version is spoken, that there is no terminal, and of its cluster.
 func TestTold(t *testing.T) {
 	t.Parallel()
@@ -216,14 +197,11 @@ func TestKilledWithItsChildren(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { _, err := s.Get(ctx); ended <- err }()
 	var child int
-	for end := time.Now().Add(enough); child == 0; time.Sleep(time.Millisecond) {
-		if text, err := os.ReadFile(pid); err == nil {
-			_, _ = fmt.Sscan(string(text), &child)
-		}
-		if time.Now().After(end) {
-			t.Fatal("the plugin does not start")
-		}
-	}
+	eventually(t, "the plugin starts", func() bool {
+		text, _ := os.ReadFile(pid)
+		_, _ = fmt.Sscan(string(text), &child)
+		return child != 0
+	})
 	cancel()
 	select {
 	case err := <-ended:
@@ -240,11 +218,7 @@ func TestKilledWithItsChildren(t *testing.T) {
 	if err := s.Close(); err != nil || time.Since(closing) > 25*time.Second { // no plugin may take longer than 30 s
 		t.Errorf("closed after %v: %v", time.Since(closing), err)
 	}
-	for end := time.Now().Add(enough); isRunning(child); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("what the plugin has started goes on as %d", child)
-		}
-	}
+	eventually(t, "what the plugin has started ends", func() bool { return !isRunning(child) })
 	if _, err := s.Get(t.Context()); err == nil {
 		t.Error("a source that is closed starts a plugin")
 	}
@@ -283,14 +257,11 @@ func TestSlowerThanARequest(t *testing.T) {
 		}
 		open()
 		pid := 0
-		for end := time.Now().Add(enough); pid == 0 || syscall.Kill(pid, 0) == nil; time.Sleep(20 * time.Millisecond) {
-			if text, err := os.ReadFile(starts); err == nil {
-				_, _ = fmt.Sscan(string(text), &pid)
-			}
-			if time.Now().After(end) {
-				t.Fatalf("%s: the plugin does not end", name)
-			}
-		}
+		eventually(t, name+": the plugin ends", func() bool {
+			text, _ := os.ReadFile(starts)
+			_, _ = fmt.Sscan(string(text), &pid)
+			return pid != 0 && syscall.Kill(pid, 0) != nil
+		})
 		got, err := s.Get(t.Context())
 		if text, _ := os.ReadFile(starts); strings.Count(string(text), "\n") != 1 {
 			t.Errorf("%s: started again: %q", name, text)

@@ -2,7 +2,6 @@ package httplimit
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -204,50 +203,6 @@ func TestWeigh(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-}
-
-// FuzzWeigh: what passes is bounded in what it becomes.
-func FuzzWeigh(f *testing.F) {
-	for _, text := range []string{`{"a":[1,null,"\"]",{}]}`, `[[[[`, `"\\"`, `{"":{"":0}}`, `[1e5,true]`} {
-		f.Add([]byte(text))
-	}
-	f.Fuzz(func(t *testing.T, text []byte) {
-		// The text again and again has more than may be, if it has anything.
-		all := append([]byte("["), []byte(strings.Repeat(string(text)+",", MostValues/10))...)
-		all = append(append(all, text...), ']')
-		for _, text := range [][]byte{text, all} {
-			var v any
-			if Weigh(text) != nil || json.Unmarshal(text, &v) != nil {
-				continue
-			}
-			if values, depth := count(v); values > MostValues || depth > MostDepth {
-				t.Errorf("%d values, %d deep", values, depth)
-			}
-		}
-	})
-}
-
-// count counts what a value of JSON consists of.
-func count(v any) (values, depth int) {
-	values = 1
-	inside := func(v any) {
-		n, d := count(v)
-		values, depth = values+n, max(depth, d)
-	}
-	switch v := v.(type) {
-	case []any:
-		for _, x := range v {
-			inside(x)
-		}
-		depth++
-	case map[string]any:
-		for _, x := range v {
-			inside(x)
-		}
-		values += len(v)
-		depth++
-	}
-	return values, depth
 }
 
 func TestBrief(t *testing.T) {

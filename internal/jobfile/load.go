@@ -135,6 +135,7 @@ func (s source) read(how How) ([]byte, error) {
 	flags := os.O_RDONLY
 	var err error
 	switch {
+	case ownership.HandedOver(s.path):
 	case s.listed:
 		flags |= syscall.O_NOFOLLOW
 		err = checkFolder(filepath.Dir(s.path))

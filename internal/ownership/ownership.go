@@ -184,11 +184,14 @@ func linkAt(path string) (string, error) {
 }
 
 // Open opens a regular file that only root and this user can change; flags are those of os.OpenFile. It does not wait
-// for the other end of a pipe.
+// for the other end of a pipe. What HandedOver says of a path, it takes as it is.
 func Open(path string, flags int, perm fs.FileMode) (*os.File, fs.FileInfo, error) {
 	f, info, err := OpenRegular(path, flags, perm)
 	if err != nil {
 		return nil, nil, err
+	}
+	if HandedOver(path) {
+		return f, info, nil
 	}
 	if err := check(path, info, aclOf(f)); err != nil {
 		_ = f.Close()
@@ -204,7 +207,7 @@ func OpenRegular(path string, flags int, perm fs.FileMode) (*os.File, fs.FileInf
 		return nil, nil, err
 	}
 	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
+	if err == nil && !info.Mode().IsRegular() && !HandedOver(path) {
 		err = &fs.PathError{Op: "open", Path: path, Err: errors.New("not a regular file")}
 	}
 	if err != nil {
@@ -233,15 +236,14 @@ func readAll(f *os.File, most int64) ([]byte, error) {
 	return text, err
 }
 
-// ReadAny is Read of what need not be a regular file. What whoever started us has opened, as /dev/fd/3, is taken as it is. A named
-// pipe that nobody writes to is empty.
+// ReadAny is Read of what need not be a regular file. A named pipe that nobody writes to is empty.
 func ReadAny(path string, most int64) ([]byte, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|readWithWait|syscall.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	if !handedOver(path) {
+	if !HandedOver(path) {
 		if err := Check(f); err != nil {
 			return nil, err
 		}
@@ -249,8 +251,9 @@ func ReadAny(path string, most int64) ([]byte, error) {
 	return readAll(f, most)
 }
 
-// handedOver says whether a path names a descriptor of this process. It does not follow links: another user can make one.
-func handedOver(path string) bool {
+// HandedOver says whether a path names a descriptor of this process, which is the word of whoever started it: /dev/stdin, or /dev/fd/3 as
+// `<(…)` of a shell makes it. It does not follow links: another user can make one.
+func HandedOver(path string) bool {
 	fd, ok := strings.CutPrefix(path, "/dev/fd/")
 	if !ok {
 		fd, ok = strings.CutPrefix(path, "/proc/self/fd/")

@@ -3,7 +3,6 @@ package ownership
 import (
 	"errors"
 	"os"
-	"os/user"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -75,12 +74,17 @@ func TestReadAnyOfOthers(t *testing.T) {
 			path += strconv.Itoa(int(f.Fd()))
 			_, err = ReadAny(path, 4)
 			want(t, err, "")
+			_, _, err = Read(path, 4)
+			want(t, err, "")
 			link := filepath.Join(t.TempDir(), "link")
 			if err := os.Symlink(path, link); err != nil {
 				t.Fatal(err)
 			}
 			_, err = ReadAny(link, 4)
 			want(t, err, why)
+			if _, _, err = Read(link, 4); err == nil {
+				t.Errorf("%s is read", link)
+			}
 		}
 	}
 	read("")
@@ -161,33 +165,6 @@ func TestOwnGroup(t *testing.T) {
 	} {
 		if got := isOwnGroup(users, groups, c.uid, c.gid); got != c.want {
 			t.Errorf("group %d of user %d: %v: %s", c.gid, c.uid, got, c.why)
-		}
-	}
-}
-
-// The same with a file.
-func TestFileOfOwnGroup(t *testing.T) {
-	path := make0(t, 0o664)
-	u, err := user.Lookup("daemon")
-	if err != nil {
-		servers.Lack(t, "root", err.Error())
-	}
-	uid, _ := strconv.Atoi(u.Uid)
-	gid, _ := strconv.Atoi(u.Gid)
-	if g, err := user.LookupGroupId(u.Gid); err != nil || g.Name != "daemon" {
-		servers.Lack(t, "root", "the user daemon has no group of its own here")
-	}
-	for owner, others := range map[int]bool{uid: false, nobody: true} {
-		if err := os.Chown(path, owner, gid); err != nil {
-			servers.Lack(t, "root", "only root gives files away")
-		}
-		f, info, err := OpenRegular(path, os.O_RDONLY, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = f.Close() })
-		if OthersWrite(f, info) != others {
-			t.Errorf("%d:%d: %v", owner, gid, !others)
 		}
 	}
 }

@@ -85,34 +85,3 @@ func manyNodes() string {
 	}
 	return b.String()
 }
-
-// Hazard: a Cluster whose slots are wherever they have been moved to cannot be used.
-func TestFragmentedCluster(t *testing.T) {
-	addr, _ := servers.RedisByHand(t, func(w []string, port int) string {
-		switch w[0] {
-		case "incr":
-			return ":1\r\n"
-		case "cluster":
-			var b strings.Builder
-			b.WriteString("*16384\r\n")
-			for i := range 16384 {
-				fmt.Fprintf(&b, "*5\r\n:%d\r\n:%d\r\n", i, i)
-				for n := range 3 {
-					fmt.Fprintf(&b, "*4\r\n$9\r\n127.0.0.1\r\n:%d\r\n$40\r\n%040d\r\n*0\r\n", port, n)
-				}
-			}
-			return b.String()
-		}
-		return "-ERR unknown command\r\n"
-	})
-	c, err := Open("redis+cluster://"+addr, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	if err := c.Incr(ctx, "n").Err(); err != nil {
-		t.Error(err)
-	}
-}

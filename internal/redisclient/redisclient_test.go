@@ -42,34 +42,6 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-func TestOpenSentinel(t *testing.T) {
-	t.Parallel()
-	set := servers.Sentinel(t, 1)
-	c, err := Open(set.URL()+"/1", "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	if err := c.Set(t.Context(), "k", "v", 0).Err(); err != nil {
-		t.Error(err)
-	}
-}
-
-func TestOpenCluster(t *testing.T) {
-	t.Parallel()
-	nodes := servers.Cluster(t, 0)
-	c, err := Open("redis+cluster://"+nodes[0].Addr()+","+nodes[1].Addr(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	for _, key := range []string{"a", "b", "e", "x", "y"} {
-		if err := c.Set(t.Context(), key, "v", 0).Err(); err != nil {
-			t.Error(err)
-		}
-	}
-}
-
 func TestWrongURLs(t *testing.T) {
 	t.Parallel()
 	for raw, want := range map[string]string{

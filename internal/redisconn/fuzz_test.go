@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"runtime/metrics"
@@ -105,67 +104,4 @@ func FuzzReplies(f *testing.F) {
 			_ = c.Close()
 		}
 	})
-}
-
-// FuzzLegalReplies: what Redis may say passes, byte for byte.
-func FuzzLegalReplies(f *testing.F) {
-	f.Add([]byte{1, 2, 3}, uint8(1))
-	f.Add([]byte("\x05\x03\x02\x06\x01\x00\x00\x07\x01\x08"), uint8(40))
-	f.Fuzz(func(t *testing.T, choices []byte, chunk uint8) {
-		var text []byte
-		for len(choices) > 0 && len(text) < 10_000 {
-			text, choices = reply(text, choices, 0)
-		}
-		got, err := io.ReadAll(bound(&tape{text, int(chunk) + 1}, frames{}))
-		if err != nil || !bytes.Equal(got, text) {
-			t.Errorf("%q: %q, %v", text, got, err)
-		}
-	})
-}
-
-// reply appends a legal reply that the choices make.
-func reply(text, choices []byte, depth int) ([]byte, []byte) {
-	pick := func() int {
-		if len(choices) == 0 {
-			return 0
-		}
-		b := choices[0]
-		choices = choices[1:]
-		return int(b)
-	}
-	kind, n := pick()%14, pick()
-	if depth == maxDepth && kind > 7 {
-		kind = 0
-	}
-	payload := bytes.Repeat([]byte{byte(n)}, n)
-	children := 0
-	switch kind {
-	case 0:
-		text = fmt.Appendf(text, ":%d\r\n", n-100)
-	case 1:
-		text = append(text, "+OK\r\n"...)
-	case 2:
-		text = append(text, "-ERR no\r\n"...)
-	case 3:
-		text = append(text, "_\r\n"...)
-	case 4:
-		text = append(text, "$-1\r\n"...)
-	case 5, 6, 7:
-		text = fmt.Appendf(text, "%c%d\r\n%s\r\n", "$!="[kind-5], n, payload)
-	case 8, 9, 10:
-		children = n % 5
-		text = fmt.Appendf(text, "%c%d\r\n", "*~>"[kind-8], children)
-	case 11:
-		text = append(text, "*-1\r\n"...)
-	case 12:
-		children = n % 5 * 2
-		text = fmt.Appendf(text, "%%%d\r\n", children/2)
-	case 13:
-		children = n%3*2 + 1
-		text = fmt.Appendf(text, "|%d\r\n", children/2)
-	}
-	for range children {
-		text, choices = reply(text, choices, depth+1)
-	}
-	return text, choices
 }

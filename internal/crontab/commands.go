@@ -102,7 +102,7 @@ func chain(words []Token) (all [][]Token) {
 			options, starts = laterStarters[program]
 		}
 		if slices.Contains(shells, program) {
-			options, starts = starter{values: "o O"}, true
+			options, starts = ofShells, true
 		}
 		if all = append(all, words); !starts {
 			break

@@ -18,28 +18,15 @@ type Variable struct {
 // around name or value are removed and keep the blanks within. Nothing is expanded, and no \ is special. ok is
 // false for a line that does not set a variable.
 func ParseVariable(line string) (v Variable, ok bool) {
-	var rest string
-	if name, after, quoted, closed := cutQuoted(line); quoted {
-		if !closed || strings.Contains(name, "=") {
-			return v, false
-		}
-		v.Name, rest = name, after
-	} else {
-		at := strings.IndexAny(line, "="+spaces)
-		if at < 0 {
-			return v, false
-		}
-		v.Name, rest = line[:at], line[at:]
-	}
-	rest, ok = strings.CutPrefix(strings.TrimLeft(rest, spaces), "=")
-	if !ok {
+	m := variable().FindStringSubmatch(line)
+	if m == nil {
 		return v, false
 	}
-	rest = strings.TrimLeft(rest, spaces)
-	text, after, quoted, closed := cutQuoted(rest)
+	v.Name = m[1] + m[2] + m[3]
+	text, after, quoted, closed := cutQuoted(m[4])
 	switch {
 	case !quoted:
-		v.Value = strings.TrimRight(rest, spaces)
+		v.Value = strings.TrimRight(m[4], spaces)
 	case !closed:
 		v.Why = "the quote is not closed"
 	case strings.Trim(after, spaces) != "":
@@ -49,6 +36,9 @@ func ParseVariable(line string) (v Variable, ok bool) {
 	}
 	return v, true
 }
+
+// variable is a name, perhaps in quotes, and what follows =.
+var variable = pattern(`(?s)^(?:"([^"=]*)"|'([^'=]*)'|([^"'= \t\v\f\r][^= \t\v\f\r]*|))[ \t\v\f\r]*=[ \t\v\f\r]*(.*)$`)
 
 // cutQuoted takes a quoted text off the front of a line.
 func cutQuoted(line string) (text, after string, quoted, closed bool) {
@@ -64,22 +54,22 @@ func cutQuoted(line string) (text, after string, quoted, closed bool) {
 // each further % is the end of a line, \% is a plain %, any other \ is left alone, and the last line is ended.
 func SplitPercent(command string) (line, stdin string) {
 	before, after := CutPercent(command)
-	var b strings.Builder
-	for i := 0; i < len(before); i++ {
-		if before[i] == '\\' && i+1 < len(before) && (before[i+1] == '%' || before[i+1] == '\\') {
-			i++
-		}
-		b.WriteByte(before[i])
-	}
+	line = inLine.Replace(before)
 	if len(after) < len("%x") {
-		return b.String(), ""
+		return line, ""
 	}
-	stdin = strings.NewReplacer(`\%`, "%", "%", "\n").Replace(after[1:])
+	stdin = inStdin.Replace(after[1:])
 	if !strings.HasSuffix(stdin, "\n") {
 		stdin += "\n"
 	}
-	return b.String(), stdin
+	return line, stdin
 }
+
+// What \ and % are before the first % and behind it.
+var (
+	inLine  = strings.NewReplacer(`\%`, "%", `\\`, `\`)
+	inStdin = strings.NewReplacer(`\%`, "%", "%", "\n")
+)
 
 // CutPercent cuts a command before the first % that no \ precedes. Both parts are as they are written; after is empty or begins
 // with that %.

@@ -194,6 +194,9 @@ var starters = map[string]starter{
 	"bundle":  {}, "xargs": {}, "run-parts": {values: "arg regex umask --arg --regex --umask"},
 }
 
+// ofShells are the options of shells, such as -euo pipefail.
+var ofShells = starter{values: "o O"}
+
 // starterOf is the program of some words, if they start another.
 func starterOf(words []Token) (s starter, starts bool) {
 	s, starts = starters[strings.TrimRight(path.Base(words[0].Text), "0123456789.")] // also python3.11
@@ -205,7 +208,7 @@ func (s starter) skip(words []Token) []Token {
 	values := strings.Fields(s.values)
 	for len(words) > 0 {
 		word := words[0].Text
-		letters := strings.TrimPrefix(word, "-")
+		letters := strings.TrimLeft(word[:min(len(word), 1)], "-+") + word[min(len(word), 1):]
 		takes := slices.Contains(values, word) || slices.Contains(values, letters) || takesLast(letters, values)
 		switch {
 		case word == "--":
@@ -213,9 +216,9 @@ func (s starter) skip(words []Token) []Token {
 			return words[min(s.before, len(words)):]
 		case isAssignment(word), word == "exec", word == s.verb && word != "":
 			words = words[1:]
-		case len(word) > 1 && word[0] == '-' && takes:
+		case len(word) > 1 && (word[0] == '-' || word[0] == '+') && takes:
 			words = words[min(2, len(words)):]
-		case len(word) > 1 && word[0] == '-':
+		case len(word) > 1 && (word[0] == '-' || word[0] == '+'):
 			words = words[1:]
 		default:
 			return words[min(s.before, len(words)):]
@@ -239,26 +242,19 @@ func takesLast(letters string, values []string) bool {
 
 // ofShell is the name of what a shell is to run: the text behind -c, or a script.
 func (join namer) ofShell(words []Token, depth int) string {
-	for i, t := range words {
-		word := t.Text
-		switch {
-		case i > 0 && takesName(words[i-1].Text), word == "--":
-		case strings.HasPrefix(word, "-") && !strings.HasPrefix(word, "--") && strings.HasSuffix(word, "c"):
-			if i+1 < len(words) && depth < deepest {
-				return join.name(words[i+1].Text, depth+1)
-			}
-			return nameless
-		case strings.HasPrefix(word, "-"), strings.HasPrefix(word, "+"):
-		default:
-			return join(path.Base(word), words[i+1:])
-		}
+	rest := ofShells.skip(words)
+	at := slices.IndexFunc(words[:len(words)-len(rest)], func(t Token) bool {
+		return strings.HasPrefix(t.Text, "-") && !strings.HasPrefix(t.Text, "--") && strings.HasSuffix(t.Text, "c")
+	})
+	switch {
+	case at >= 0 && (at+1 == len(words) || depth >= deepest):
+		return nameless
+	case at >= 0:
+		return join.name(words[at+1].Text, depth+1)
+	case len(rest) > 0:
+		return join(path.Base(rest[0].Text), rest[1:])
 	}
 	return ""
-}
-
-// takesName says whether an option of a shell is followed by the name of another, as -o pipefail and -euo pipefail.
-func takesName(option string) bool {
-	return len(option) > 1 && (option[0] == '-' || option[0] == '+') && option[1] != '-' && option[len(option)-1] == 'o'
 }
 
 // ofRun is the name that `leaderrun run` is given.

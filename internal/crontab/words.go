@@ -73,15 +73,10 @@ type scanner struct {
 const maxNested = 100
 
 func (s *scanner) blanks() {
-	for s.at < len(s.text) {
-		switch {
-		case strings.IndexByte(blanks, s.text[s.at]) >= 0:
-			s.at++
-		case strings.HasPrefix(s.text[s.at:], "\\\n"):
-			s.at += 2
-		default:
-			return
-		}
+	for more := true; more; {
+		var rest string
+		rest, more = strings.CutPrefix(strings.TrimLeft(s.text[s.at:], blanks), "\\\n")
+		s.at = len(s.text) - len(rest)
 	}
 }
 
@@ -97,31 +92,10 @@ func (s *scanner) word(t *Token) bool {
 	}
 	var b strings.Builder
 	b.WriteString(plain)
-	for s.at < len(s.text) {
-		c := s.text[s.at]
-		switch {
-		case strings.IndexByte(endOfWord, c) >= 0:
-			t.Text = b.String()
-			return true
-		case c == '\\':
-			t.Quoted = true
-			if s.at++; s.at < len(s.text) {
-				b.WriteByte(s.text[s.at])
-			} else {
-				b.WriteByte('\\') // at the end it stands for itself
-				s.at--
-			}
-		case c == '\'':
-			t.Quoted = true
-			end := strings.IndexByte(s.text[s.at+1:], '\'')
-			if end < 0 {
-				return false
-			}
-			b.WriteString(s.text[s.at+1 : s.at+1+end])
-			s.at += end + 1
-		case c == '"':
-			t.Quoted = true
-			if !s.doubleQuoted(t, &b) {
+	for ; s.at < len(s.text) && strings.IndexByte(endOfWord, s.text[s.at]) < 0; s.at++ {
+		switch c := s.text[s.at]; {
+		case c == '\\' || c == '\'' || c == '"':
+			if t.Quoted = true; !s.quoted(t, &b) {
 				return false
 			}
 		case c == '$' || c == '`':
@@ -134,9 +108,28 @@ func (s *scanner) word(t *Token) bool {
 			}
 			b.WriteByte(c)
 		}
-		s.at++
 	}
 	t.Text = b.String()
+	return true
+}
+
+// quoted reads what begins with a quote or a \, and stays on its last byte.
+func (s *scanner) quoted(t *Token, b *strings.Builder) bool {
+	rest := s.text[s.at+1:]
+	switch {
+	case s.text[s.at] == '"':
+		return s.doubleQuoted(t, b)
+	case s.text[s.at] == '\'':
+		text, _, closed := strings.Cut(rest, "'")
+		b.WriteString(text)
+		s.at += len(text) + 1
+		return closed
+	case rest == "":
+		b.WriteByte('\\') // at the end it stands for itself
+	default:
+		s.at++
+		b.WriteByte(rest[0])
+	}
 	return true
 }
 
@@ -173,14 +166,9 @@ func (s *scanner) substitution(t *Token, b *strings.Builder) bool {
 				s.at++
 			}
 		}
-	case strings.HasPrefix(rest, "("):
+	case strings.HasPrefix(rest, "("), strings.HasPrefix(rest, "{"):
 		s.at++
-		if !s.nested('(', ')') {
-			return false
-		}
-	case strings.HasPrefix(rest, "{"):
-		s.at++
-		if !s.nested('{', '}') {
+		if !s.nested(rest[0]) {
 			return false
 		}
 	case rest == "" || strings.IndexByte("_ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789?@*#$!-'\"", rest[0]) < 0:
@@ -196,7 +184,11 @@ func (s *scanner) substitution(t *Token, b *strings.Builder) bool {
 }
 
 // nested goes from a bracket to the one that closes it. Quotes within count.
-func (s *scanner) nested(opening, closing byte) bool {
+func (s *scanner) nested(opening byte) bool {
+	closing := byte(')')
+	if opening == '{' {
+		closing = '}'
+	}
 	if s.depth++; s.depth > maxNested {
 		return false
 	}
@@ -204,17 +196,8 @@ func (s *scanner) nested(opening, closing byte) bool {
 	depth := 0
 	for ; s.at < len(s.text); s.at++ {
 		switch c := s.text[s.at]; c {
-		case '\\':
-			s.at++
-		case '\'':
-			end := strings.IndexByte(s.text[s.at+1:], '\'')
-			if end < 0 {
-				return false
-			}
-			s.at += end + 1
-		case '"':
-			var ignored strings.Builder
-			if !s.doubleQuoted(&Token{}, &ignored) {
+		case '\\', '\'', '"':
+			if !s.quoted(&Token{}, &strings.Builder{}) {
 				return false
 			}
 		case opening:

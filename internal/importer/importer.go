@@ -436,9 +436,12 @@ func (j *Job) judge(o Options, command *crontab.Script, stays bool, why, hint st
 }
 
 // isRun is a call of `leaderrun run`, also of a version that has a name of its own.
-var isRun = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?:^|[^-\w.])leaderrun(?:[-.]?v?\d[-.\w]*)?["'\\]*\s+(?:[^;|&]*\s)?["'\\]*run(?:[^-\w.]|$)`)
-})
+var isRun = pattern(`(?:^|[^-\w.])leaderrun(?:[-.]?v?\d[-.\w]*)?["'\\]*\s+(?:[^;|&]*\s)?["'\\]*run(?:[^-\w.]|$)`)
+
+// pattern is a regular expression that is compiled when it is first used.
+func pattern(text string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
+}
 
 // cannot says why a line is not wrapped.
 func (x *importer) cannot(f *File, l *crontab.Line, s *state, script string) (why, hint string) {

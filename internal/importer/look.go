@@ -2,10 +2,8 @@ package importer
 
 import (
 	"path"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/leaderrun/leaderrun/internal/crontab"
 )
@@ -30,9 +28,7 @@ func (j *Job) lookAt(command *crontab.Script) {
 	}
 }
 
-var asksHost = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile("(?:\\$\\(|`)\\s*(?:/usr)?(?:/bin/)?(?:hostname|uname -n)\\b|\\$\\{?HOSTNAME\\b")
-})
+var asksHost = pattern("(?:\\$\\(|`)\\s*(?:/usr)?(?:/bin/)?(?:hostname|uname -n)\\b|\\$\\{?HOSTNAME\\b")
 
 // valued are the programs whose operands are looked at, and which of their options take a value. They are read only.
 var valued = map[string][]string{

@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/leaderrun/leaderrun/internal/crontab"
 	"github.com/leaderrun/leaderrun/internal/duration"
@@ -97,26 +96,19 @@ func Units(names []string, stdin io.Reader, o Options) (jobs []*Job, err error) 
 	return jobs, nil
 }
 
-// parseCat reads what `systemctl cat` prints: before each file its path in a comment.
-func parseCat(text string) []*unit {
-	var units []*unit
-	var now *unit
-	for line := range strings.Lines(text) {
-		path, ok := strings.CutPrefix(strings.TrimSpace(line), "# /")
-		switch {
-		case ok && (strings.HasSuffix(path, ".timer") || strings.HasSuffix(path, ".service")):
-			now = &unit{name: filepath.Base(path), path: "/" + path}
-			units = append(units, now)
-		case now != nil:
-			now.settings = append(now.settings, setting{value: line}) // a line, until all are there
+// unitHead is what `systemctl cat` prints before a file, but for those of drop-ins.
+var unitHead = pattern(`(?m)^\s*# (/.*\.(?:timer|service))\s*$`)
+
+// parseCat reads what `systemctl cat` prints.
+func parseCat(text string) (units []*unit) {
+	heads := unitHead().FindAllStringSubmatchIndex(text, -1)
+	for i, head := range heads {
+		end := len(text)
+		if i+1 < len(heads) {
+			end = heads[i+1][0]
 		}
-	}
-	for _, u := range units {
-		var all strings.Builder
-		for _, s := range u.settings {
-			all.WriteString(s.value)
-		}
-		u.settings = parseUnit(all.String())
+		path := text[head[2]:head[3]]
+		units = append(units, &unit{name: filepath.Base(path), path: path, settings: parseUnit(text[head[1]:end])})
 	}
 	return units
 }
@@ -222,31 +214,37 @@ func boolean(text string) (yes, ok bool) {
 	return at >= 0 && at < 6, at >= 0
 }
 
-// spans are the units of systemd.time(7), with m for minutes and M for months. They are read only.
+// spans are the units of systemd.time(7), and seconds where there is none. They are read only.
 var spans = map[string]time.Duration{
-	"us usec µs": time.Microsecond, "ms msec": time.Millisecond, "s sec second seconds": time.Second, "m min minute minutes": time.Minute,
-	"h hr hour hours": time.Hour, "d day days": 24 * time.Hour, "w week weeks": 7 * 24 * time.Hour,
-	"M month months": 2629800 * time.Second, "y year years": 31557600 * time.Second,
+	"us": time.Microsecond, "usec": time.Microsecond, "µs": time.Microsecond, "ms": time.Millisecond, "msec": time.Millisecond,
+	"": time.Second, "s": time.Second, "sec": time.Second, "second": time.Second, "seconds": time.Second,
+	"m": time.Minute, "min": time.Minute, "minute": time.Minute, "minutes": time.Minute, "h": time.Hour, "hr": time.Hour, "hour": time.Hour, "hours": time.Hour,
+	"d": day, "day": day, "days": day, "w": 7 * day, "week": 7 * day, "weeks": 7 * day,
+	"M": month, "month": month, "months": month, "y": year, "year": year, "years": year,
 }
 
-// span reads one of systemd.time(7): numbers with units, and seconds where there is none.
+const (
+	day   = 24 * time.Hour
+	month = 2629800 * time.Second
+	year  = 31557600 * time.Second
+)
+
+var spanPart = pattern(`^\s*([0-9.]+)\s*([A-Za-zµ]*)\s*`)
+
+// span reads one of systemd.time(7): numbers with units.
 func span(text string) (sum time.Duration, ok bool) {
-	for text = strings.TrimSpace(text); text != ""; text = strings.TrimSpace(text) {
-		rest := strings.TrimLeft(text, "0123456789.")
-		number, err := strconv.ParseFloat(text[:len(text)-len(rest)], 64)
-		rest = strings.TrimSpace(rest)
-		text = strings.TrimLeftFunc(rest, unicode.IsLetter)
-		unit := cmp.Or(rest[:len(rest)-len(text)], "s")
-		length := time.Duration(0)
-		for names, d := range spans {
-			if slices.Contains(strings.Fields(names), unit) {
-				length = d
-			}
+	for text != "" {
+		m := spanPart().FindStringSubmatch(text)
+		if m == nil {
+			return 0, false
 		}
+		number, err := strconv.ParseFloat(m[1], 64)
+		length := spans[m[2]]
 		if err != nil || length == 0 || number > float64(duration.Longest/length) {
 			return 0, false
 		}
 		sum += time.Duration(number * float64(length))
+		text = text[len(m[0]):]
 	}
 	return sum, sum <= duration.Longest
 }
@@ -319,29 +317,23 @@ func (j *Job) service(u *unit) (why string) {
 	return ""
 }
 
+// A word of a unit, and a part of one that stands in quotes.
+var (
+	unitWord   = pattern(`(?:"[^"]*"|'[^']*'|[^"' \t])+`)
+	quotedPart = pattern(`"([^"]*)"|'([^']*)'`)
+)
+
 // unitWords takes a line apart as systemd does, without \ in it: quotes may stand anywhere in a word. A ; that is a word begins another
 // command, so such a line is not understood.
 func unitWords(line string) (words []string, ok bool) {
-	var word strings.Builder
-	quote, begun, plain := byte(0), false, true
-	for _, c := range []byte(line + " ") {
-		switch {
-		case quote != 0 && c == quote:
-			quote = 0
-		case quote == 0 && (c == '"' || c == '\''):
-			quote, begun, plain = c, true, false
-		case quote != 0 || c != ' ' && c != '\t':
-			word.WriteByte(c)
-			begun = true
-		case begun && plain && word.String() == ";":
-			return nil, false
-		case begun:
-			words = append(words, word.String())
-			word.Reset()
-			begun, plain = false, true
-		}
+	words = unitWord().FindAllString(line, -1)
+	if strings.ContainsAny(unitWord().ReplaceAllString(line, ""), `"'`) || slices.Contains(words, ";") {
+		return nil, false
 	}
-	return words, quote == 0
+	for i, word := range words {
+		words[i] = quotedPart().ReplaceAllString(word, "$1$2")
+	}
+	return words, true
 }
 
 // Lines writes jobs of timers as a crontab of the user that they have, imported as others are. What a line cannot say is left, or said.
@@ -401,6 +393,9 @@ var calendars = map[string]string{
 	"semiannually": "0 0 1 1,7 *", "semi-annually": "0 0 1 1,7 *", "biannually": "0 0 1 1,7 *", "bi-annually": "0 0 1 1,7 *",
 }
 
+// event is a calendar without its zone: day of the week, date and time.
+var event = pattern(`^(?:([A-Za-z][A-Za-z.,-]*) ?)?(?:(?:([^ -]+)-)?([^ -]+)-([^ -]+) ?)?(?:([^ :]+):([^ :]+)(?::([^ :]+))?)?$`)
+
 // fields makes five fields of a calendar of systemd.time(7).
 func fields(calendar string) (expr, zone, why string) {
 	words := strings.Fields(calendar)
@@ -411,121 +406,60 @@ func fields(calendar string) (expr, zone, why string) {
 			return "", "", why
 		}
 	}
+	if expr = calendars[strings.ToLower(words[0])]; len(words) == 1 && expr != "" {
+		return expr, zone, ""
+	}
 	const not = "import reads no five fields out of it"
-	if len(words) == 1 && calendars[strings.ToLower(words[0])] != "" {
-		return calendars[strings.ToLower(words[0])], zone, ""
+	m := event().FindStringSubmatch(strings.Join(words, " "))
+	switch {
+	case m == nil:
+		return "", "", not
+	case m[2] != "" && m[2] != "*":
+		return "", "", "schedules of leaderrun have no year"
+	case strings.Trim(m[7], "0") != "":
+		return "", "", "schedules of leaderrun have no seconds"
 	}
-	minute, hour, day, month, weekday := "0", "0", "*", "*", "*"
-	for i, word := range words {
-		var ok bool
-		switch {
-		case strings.Contains(word, ":"):
-			parts := strings.Split(word, ":")
-			if len(parts) == 3 && strings.Trim(parts[2], "0") != "" || len(parts) > 3 {
-				return "", "", "schedules of leaderrun have no seconds"
-			}
-			hour, ok = field(parts[0], 0, 23)
-			if ok {
-				minute, ok = field(parts[1], 0, 59)
-			}
-		case i == 0 && word[0]|0x20 >= 'a':
-			weekday, ok = weekdays(word)
-		case strings.Contains(word, "-"):
-			parts := strings.Split(word, "-")
-			if len(parts) == 3 {
-				if parts[0] != "*" {
-					return "", "", "schedules of leaderrun have no year"
-				}
-				parts = parts[1:]
-			}
-			if len(parts) != 2 {
-				return "", "", not
-			}
-			month, ok = field(parts[0], 1, 12)
-			if ok {
-				day, ok = field(parts[1], 1, 31)
-			}
-		}
-		if !ok {
-			return "", "", not
-		}
-	}
-	if day[0] != '*' && weekday[0] != '*' {
+	all := []string{timePart(cmp.Or(m[6], "0"), 0, 59), timePart(cmp.Or(m[5], "0"), 0, 23), timePart(cmp.Or(m[4], "*"), 1, 31), timePart(cmp.Or(m[3], "*"), 1, 12),
+		weekdays.Replace(cmp.Or(strings.ToLower(m[1]), "*"))}
+	if all[2][0] != '*' && all[4][0] != '*' {
 		return "", "", "it wants both a day of the month and one of the week, and five fields take either"
 	}
-	expr = strings.Join([]string{minute, hour, day, month, weekday}, " ")
+	expr = strings.Join(all, " ")
 	if _, err := schedule.Parse([]string{expr}, "UTC"); err != nil {
 		return "", "", not
 	}
 	return expr, zone, ""
 }
 
-// field makes one of a part of a calendar: numbers, a..b, a/step, lists.
-func field(part string, low, high int) (string, bool) {
-	var all []string
-	for element := range strings.SplitSeq(part, ",") {
-		span, step, stepped := strings.Cut(element, "/")
-		from, to, ranged := strings.Cut(span, "..")
-		number := func(text string) (string, bool) {
-			var n int
-			if _, err := fmt.Sscanf(text, "%d", &n); err != nil || n < low || n > high || strings.Trim(text, "0123456789") != "" {
-				return "", false
+var timeElement = pattern(`^([0-9]+)(?:\.\.([0-9]+))?(?:/([0-9]+))?$`)
+
+// timePart makes a field of a part of a calendar: numbers, a..b, a/step, lists. What is none becomes what no schedule has.
+func timePart(part string, low, high int) string {
+	elements := strings.Split(part, ",")
+	for i, element := range elements {
+		m := timeElement().FindStringSubmatch(element)
+		if m == nil {
+			if element != "*" { // systemd refuses */5, too, and never starts the timer
+				elements[i] = "!"
 			}
-			return fmt.Sprint(n), true
-		}
-		var ok bool
-		switch {
-		case span == "*" && !stepped:
-			all = append(all, "*")
 			continue
-		case span == "*": // systemd refuses */5, and never starts the timer
-			return "", false
-		default:
-			if from, ok = number(from); !ok {
-				return "", false
-			}
-			if !ranged && !stepped {
-				all = append(all, from)
-				continue
-			}
-			if !ranged {
-				to = fmt.Sprint(high)
-			} else if to, ok = number(to); !ok {
-				return "", false
-			}
 		}
+		from, _ := strconv.Atoi(m[1]) // too large a number is none of a schedule, either
+		to, _ := strconv.Atoi(cmp.Or(m[2], strconv.Itoa(high)))
+		elements[i] = strconv.Itoa(from)
 		switch {
-		case !stepped:
-			all = append(all, from+"-"+to)
-		case strings.Trim(step, "0123456789") != "" || step == "":
-			return "", false
-		case from == fmt.Sprint(low) && to == fmt.Sprint(high):
-			all = append(all, "*/"+step)
-		default:
-			all = append(all, from+"-"+to+"/"+step)
+		case m[3] != "" && from == low && to == high:
+			elements[i] = "*"
+		case m[2]+m[3] != "":
+			elements[i] += "-" + strconv.Itoa(to)
+		}
+		if m[3] != "" {
+			elements[i] += "/" + m[3]
 		}
 	}
-	return strings.Join(all, ","), true
+	return strings.Join(elements, ",")
 }
 
-// weekdays makes the field of Mon..Fri and the like. Sunday is 7 as the end of a range.
-func weekdays(word string) (string, bool) {
-	names := []string{"mon", "tue", "wed", "thu", "fri", "sat", "sun"}
-	long := []string{"monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"}
-	var all []string
-	for element := range strings.SplitSeq(strings.ToLower(word), ",") {
-		var days []string
-		for name := range strings.SplitSeq(strings.ReplaceAll(element, "..", "-"), "-") {
-			at := max(slices.Index(names, name), slices.Index(long, name))
-			if at < 0 {
-				return "", false
-			}
-			days = append(days, fmt.Sprint(at+1))
-		}
-		if len(days) > 2 {
-			return "", false
-		}
-		all = append(all, strings.Join(days, "-"))
-	}
-	return strings.Join(all, ","), true
-}
+// weekdays makes a field of Mon..Fri and the like. Sunday is 7 as the end of a range.
+var weekdays = strings.NewReplacer("monday", "1", "mon", "1", "tuesday", "2", "tue", "2", "wednesday", "3", "wed", "3", "thursday", "4", "thu", "4",
+	"friday", "5", "fri", "5", "saturday", "6", "sat", "6", "sunday", "7", "sun", "7", "..", "-")

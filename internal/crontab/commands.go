@@ -53,12 +53,6 @@ func split(shell, script string) *Script {
 	return s
 }
 
-// callShell are programs, beside shells, that give a text to one: with -c, or as their last words. They are read only.
-var (
-	withC    = append(strings.Fields("su runuser flock script sg"), shells...)
-	withText = strings.Fields("eval consul watch screen tmux")
-)
-
 // forShell returns the texts in a simple command that a shell is to run: one of its words names that, or else it is the given one.
 func forShell(words []Token, shell string) (texts []*Script) {
 	var behind, takesText bool // the name of a program that gives a text to a shell: with -c, or without
@@ -71,43 +65,32 @@ func forShell(words []Token, shell string) (texts []*Script) {
 		case behind && t.Quoted && (isGlued || strings.HasPrefix(t.Text, "--command=")):
 			texts = append(texts, split(shell, glued))
 		}
-		name := path.Base(t.Text)
-		behind = behind || slices.Contains(withC, name)
-		takesText = takesText || slices.Contains(withText, name)
-		if slices.Contains(shells, name) {
+		p := programs()[path.Base(t.Text)]
+		behind = behind || slices.Contains(p["text"], "-c")
+		takesText = takesText || slices.Contains(p["text"], "last")
+		if p.is("shell") {
 			shell = t.Text
 		}
 	}
 	return texts
 }
 
-// laterStarters start another program, too. The names of the daemon's jobs do not look behind them: a name stays the same in all versions.
-// They are read only.
-var laterStarters = map[string]starter{
-	"busybox": {}, "eatmydata": {}, "unshare": {}, "cgexec": {values: "g"}, "chpst": {values: "u U b e d n l L m o p f c r t"}, "chroot": {before: 1},
-	"cpulimit": {values: "l c --limit --cpu"}, "cronitor": {before: 1, verb: "exec"}, "gosu": {before: 1}, "numactl": {values: "m N C"}, "pkexec": {values: "--user"},
-	"prlimit": {}, "setpriv": {values: "--reuid --regid --groups"}, "setuidgid": {before: 1}, "su-exec": {before: 1}, "systemd-inhibit": {}, "unbuffer": {},
-}
-
 // chain returns the words of a simple command from each of its programs on.
 func chain(words []Token) (all [][]Token) {
 	for len(words) > 0 && !strings.HasPrefix(words[0].Text, "-") {
-		program := path.Base(words[0].Text)
-		if isAssignment(words[0].Text) || slices.Contains(keywords, program) {
+		name := path.Base(words[0].Text)
+		if isAssignment(words[0].Text) || Is(name, "keyword") {
 			words = words[1:]
 			continue
 		}
-		options, starts := starterOf(words)
-		if !starts {
-			options, starts = laterStarters[program]
-		}
-		if slices.Contains(shells, program) {
-			options, starts = ofShells, true
+		p, starts := starterOf(words)
+		if other := programs()[name]; !starts && (other.is("later") || other.is("shell")) {
+			p, starts = other, true
 		}
 		if all = append(all, words); !starts {
 			break
 		}
-		words = options.skip(words[1:])
+		words = p.skip(words[1:])
 	}
 	return all
 }
@@ -156,23 +139,6 @@ func ReadOptions(words []Token, valued ...string) (found []Option, n int) {
 	return found, n
 }
 
-// detaching are programs that put a command into the background or hand it to somebody else: by one of these options, with the options
-// that take a value and the words between which it may stand. Those without an option always do. They are read only.
-var detaching = map[string]struct{ options, valued, verbs string }{
-	"at": {}, "batch": {}, "daemonize": {}, "start-stop-daemon": {}, "systemd-run": {}, "dtach": {},
-	"docker": dockerDetaches, "podman": dockerDetaches, "docker-compose": dockerDetaches,
-	"screen": {options: "d", valued: "S s c p t e h T"},
-	"setsid": {options: "f fork"},
-	"ssh":    {options: "f", valued: "B b c D E e F I i J L l m O o p Q R S W w"},
-	"sudo":   {options: "b background", valued: "u g h p C r t T U D R user group host chdir prompt"},
-	"tmux":   {options: "d", valued: "s n c t L S f x y e F", verbs: "new new-session neww new-window"},
-}
-
-var dockerDetaches = struct{ options, valued, verbs string }{
-	"d detach", "e u w v p m l h H name network net env env-file user workdir volume mount publish label memory cpus entrypoint hostname host context restart platform file project-name f",
-	"container compose exec run up",
-}
-
 // LeavesBehind says which part of a script goes on when the script is over: it would not outlive a run, or would go on
 // without its lease; "": none does.
 func (s *Script) LeavesBehind() string {
@@ -183,21 +149,21 @@ func (s *Script) LeavesBehind() string {
 	}
 	for _, words := range s.Commands {
 		name := path.Base(words[0].Text)
-		how, known := detaching[name]
-		if !known || strings.Contains(words[0].Text, "/") && !strings.HasPrefix(words[0].Text, "/usr/") && !strings.HasPrefix(words[0].Text, "/bin/") {
+		p := programs()[name]
+		if !p.is("detaches") || strings.Contains(words[0].Text, "/") && !strings.HasPrefix(words[0].Text, "/usr/") && !strings.HasPrefix(words[0].Text, "/bin/") {
 			continue // such as /opt/app/batch
 		}
-		if how.options == "" {
+		if len(p["detaches"]) == 0 {
 			return name
 		}
 		for rest := words[1:]; ; {
-			options, n := ReadOptions(rest, strings.Fields(how.valued)...)
+			options, n := ReadOptions(rest, p["options"]...)
 			for _, o := range options {
-				if slices.Contains(strings.Fields(how.options), o.Name) && o.Value != "false" {
+				if slices.Contains(p["detaches"], o.Name) && o.Value != "false" {
 					return name + " -" + o.Name[:1]
 				}
 			}
-			if rest = rest[n:]; len(rest) == 0 || !slices.Contains(strings.Fields(how.verbs), rest[0].Text) {
+			if rest = rest[n:]; len(rest) == 0 || !slices.Contains(p["verbs"], rest[0].Text) {
 				if name == "ssh" && len(rest) > 1 && Read(s.Shell, rest[1].Text).LeavesBehind() != "" {
 					return name
 				}

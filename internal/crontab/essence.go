@@ -7,9 +7,6 @@ import (
 	"strings"
 )
 
-// guards keep a command apart from others, bound it or lower its priority: it does the same without them. They are read only.
-var guards = strings.Fields("caffeinate chronic chrt consul cronic cronlock etcdctl flock ionice lckdo lockrun nice nohup run-one runitor setlock setsid solo stdbuf taskset timeout")
-
 // Essence is what a script does, whatever guards it and takes its output, with leaderrun and without it. Scripts of one essence are
 // one job.
 func (s *Script) Essence() string { return s.essence(0) }
@@ -25,7 +22,7 @@ func (s *Script) essence(depth int) string {
 			switch {
 			case depth < deepest && (isText || len(words) == 1 && t.Quoted && strings.ContainsAny(t.Text, blanks)):
 				parts = append(parts, split("", t.Text).essence(depth+1))
-			case len(texts) == 0, !slices.Contains(shells, path.Base(words[0].Text)):
+			case len(texts) == 0, !Is(path.Base(words[0].Text), "shell"):
 				parts = append(parts, t.Text)
 			case !strings.HasPrefix(t.Text, "-") && i > 0: // what the text of a shell gets
 				parts = append(parts, t.Text)
@@ -52,7 +49,7 @@ func unguarded(words []Token) []Token {
 			words = run.Command
 		case strings.HasPrefix(program, "LEADERRUN_") && isAssignment(program), program == "-c": // of flock
 			words = words[1:]
-		case starts && slices.Contains(guards, program):
+		case starts && options.is("guard"):
 			words = options.skip(words[1:])
 		default:
 			return words
@@ -67,16 +64,16 @@ func (s *Script) Locks() (program string, names []string) {
 	for _, words := range s.Commands {
 		name := path.Base(words[0].Text)
 		options, starts := starterOf(words)
-		if !starts || !slices.Contains(lockers, name) {
+		if !starts || !options.is("lock") {
 			continue
 		}
-		program = cmp.Or(program, strings.TrimSpace(name+" "+options.verb))
+		program = cmp.Or(program, strings.Join(append([]string{name}, options["verb"]...), " "))
 		for i, t := range words {
 			if _, value, found := strings.Cut(t.Text, "="); found && strings.HasPrefix(t.Text, "-") && name == "lockrun" || i > 0 && words[i-1].Text == "-L" {
 				names = append(names, path.Base(value))
 			}
 		}
-		if rest := options.skip(words[1:]); options.before > 0 && len(rest) < len(words)-1 {
+		if rest := options.skip(words[1:]); options.is("operand") && len(rest) < len(words)-1 {
 			names = append(names, path.Base(words[len(words)-len(rest)-1].Text))
 		}
 	}

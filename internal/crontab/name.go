@@ -116,14 +116,14 @@ func (join namer) nameOf(words []Token, depth int, anything bool) string {
 			return join.name(word, depth+1)
 		case !words[0].Literal && strings.ContainsAny(program, "$`*?[]{}"):
 			return "" // known only when it runs
-		case slices.Contains(preparing, program):
+		case Is(program, "prepares"):
 			if anything {
 				return join(program, nil)
 			}
 			return ""
-		case slices.Contains(keywords, program):
+		case Is(program, "keyword"):
 			words = words[1:]
-		case slices.Contains(shells, program):
+		case Is(program, "shell"):
 			return join.ofShell(words[1:], depth)
 		case program == "su":
 			at := slices.IndexFunc(words, func(t Token) bool { return t.Text == "-c" })
@@ -140,9 +140,9 @@ func (join namer) nameOf(words []Token, depth int, anything bool) string {
 			}
 			rest := options.skip(words[1:])
 			switch {
-			case !anything && options.inline != "" && slices.ContainsFunc(words[1:len(words)-len(rest)], func(t Token) bool { return t.Text == options.inline }):
+			case !anything && slices.ContainsFunc(words[1:len(words)-len(rest)], func(t Token) bool { return slices.Contains(options["inline"], t.Text) }):
 				return "" // a program in the line, such as one that waits
-			case anything && (len(rest) == 0 || options.inline != ""):
+			case anything && (len(rest) == 0 || options.is("inline")):
 				return join(program, nil)
 			}
 			words = rest
@@ -156,93 +156,12 @@ func isAssignment(word string) bool {
 	return found && strings.Trim(name, "_ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789") == ""
 }
 
-var (
-	// They are read only.
-	preparing = []string{"cd", "test", "[", "[[", ".", "source", "export", "set", "umask", "ulimit", "unset", "sleep", "true", ":", "trap", "echo", "mkdir", "touch", "date", "eval", "which", "case", "for", "pushd", "shopt", "read", "printf", "exit"}
-	keywords  = []string{"if", "then", "else", "elif", "fi", "while", "until", "do", "done", "!", "{", "}", "exec", "command", "builtin", "time"}
-	shells    = []string{"sh", "bash", "dash", "ash", "zsh", "ksh"}
-
-	// ShellWords are words that only a shell knows, with which a command begins. It is read only.
-	ShellWords = strings.Fields(`. : alias bg break builtin case cd command continue declare do done elif else esac eval exec exit export fc fg fi for function
-		getopts hash if jobs let local read readonly return select set shift shopt source then times trap type typeset ulimit umask unalias unset until wait while { } !`)
-
-	endings = []string{".sh", ".bash", ".py", ".pl", ".php", ".rb", ".js", ".ts", ".jar", ".exe", ".phar"}
-)
-
-// starter is a program that starts another: which of its options take a value, and how many words stand before the other.
-type starter struct {
-	values string // letters of short options, and long ones, with blanks between
-	before int
-	inline string // the option that a program text follows
-	verb   string // the word that makes it start another; "": none is needed
-}
-
-// starters are read only.
-var starters = map[string]starter{
-	"sudo": {values: "u g h p C r t T U D R --user --group --host --chdir --prompt"}, "doas": {values: "u C"}, "runuser": {values: "u g G --user --group"},
-	"env":  {values: "u C S --unset --chdir"},
-	"nice": {values: "n --adjustment"}, "ionice": {values: "c n p --class --classdata"}, "chrt": {before: 1}, "taskset": {before: 1},
-	"timeout": {values: "s k --signal --kill-after", before: 1}, "nohup": {}, "setsid": {}, "stdbuf": {values: "i o e"}, "caffeinate": {}, "systemd-cat": {values: "t p --identifier --priority"},
-	"chronic": {}, "cronic": {}, "runitor": {values: "uuid slug ping-key api-url api-retries api-timeout every on-nonzero-exit on-exec-fail --uuid --slug --ping-key"},
-	"flock":   {values: "w E --timeout --wait --conflict-exit-code", before: 1},
-	"setlock": {before: 1}, "lockrun": {values: "L L= --lockfile"}, "cronlock": {}, "solo": {values: "port -port --port"}, "run-one": {}, "lckdo": {values: "W", before: 1},
-	"php": {values: "d c --define --php-ini", inline: "-r"}, "python": {values: "W X", inline: "-c"},
-	"perl": {values: "I M", inline: "-e"}, "ruby": {values: "I r C", inline: "-e"},
-	"node": {values: "r --require", inline: "-e"}, "java": {values: "cp classpath --class-path"}, "Rscript": {},
-	"consul":  {values: "try timeout n name http-addr token datacenter -try -timeout -n -name", before: 1, verb: "lock"},
-	"etcdctl": {values: "--endpoints --ttl --cacert --cert --key --user", before: 1, verb: "lock"},
-	"bundle":  {}, "xargs": {}, "run-parts": {values: "arg regex umask --arg --regex --umask"},
-}
-
-// ofShells are the options of shells, such as -euo pipefail.
-var ofShells = starter{values: "o O"}
-
-// starterOf is the program of some words, if they start another.
-func starterOf(words []Token) (s starter, starts bool) {
-	s, starts = starters[strings.TrimRight(path.Base(words[0].Text), "0123456789.")] // also python3.11
-	return s, starts && (s.verb == "" || slices.ContainsFunc(words, func(t Token) bool { return t.Text == s.verb }))
-}
-
-// skip returns the words from the program on that is started.
-func (s starter) skip(words []Token) []Token {
-	values := strings.Fields(s.values)
-	for len(words) > 0 {
-		word := words[0].Text
-		letters := strings.TrimLeft(word[:min(len(word), 1)], "-+") + word[min(len(word), 1):]
-		takes := slices.Contains(values, word) || slices.Contains(values, letters) || takesLast(letters, values)
-		switch {
-		case word == "--":
-			words = words[1:]
-			return words[min(s.before, len(words)):]
-		case isAssignment(word), word == "exec", word == s.verb && word != "":
-			words = words[1:]
-		case len(word) > 1 && (word[0] == '-' || word[0] == '+') && takes:
-			words = words[min(2, len(words)):]
-		case len(word) > 1 && (word[0] == '-' || word[0] == '+'):
-			words = words[1:]
-		default:
-			return words[min(s.before, len(words)):]
-		}
-	}
-	return nil
-}
-
-// takesLast says whether letters that stand together, as in -nE, end with the one that takes a value.
-func takesLast(letters string, values []string) bool {
-	for i, r := range letters {
-		switch {
-		case r < 'A' || r > 'z' || r > 'Z' && r < 'a':
-			return false
-		case slices.Contains(values, string(r)):
-			return i == len(letters)-1 // else the rest is the value
-		}
-	}
-	return false
-}
+// endings of scripts. It is read only.
+var endings = []string{".sh", ".bash", ".py", ".pl", ".php", ".rb", ".js", ".ts", ".jar", ".exe", ".phar"}
 
 // ofShell is the name of what a shell is to run: the text behind -c, or a script.
 func (join namer) ofShell(words []Token, depth int) string {
-	rest := ofShells.skip(words)
+	rest := programs()["sh"].skip(words)
 	at := slices.IndexFunc(words[:len(words)-len(rest)], func(t Token) bool {
 		return strings.HasPrefix(t.Text, "-") && !strings.HasPrefix(t.Text, "--") && strings.HasSuffix(t.Text, "c")
 	})

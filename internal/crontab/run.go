@@ -101,6 +101,3 @@ func readRun(words []Token) (run Run, ok bool) {
 	run.Before = all
 	return run, ok
 }
-
-// lockers are the starters that keep two of a command apart. They are read only.
-var lockers = strings.Fields("flock setlock lockrun cronlock solo run-one lckdo consul etcdctl")

@@ -466,7 +466,7 @@ func (x *importer) cannot(f *File, l *crontab.Line, s *state, script string) (wh
 		return "cron ends the command at the %", `a plain % is \%`
 	case f.Format == crontab.User && strings.HasPrefix(l.Command, "*"):
 		return "six fields instead of five", "a crontab of supercronic: --from supercronic"
-	case s.shell != "" && !slices.Contains([]string{"sh", "bash", "dash", "ash", "zsh", "ksh"}, path.Base(s.shell)):
+	case s.shell != "" && !crontab.Is(path.Base(s.shell), "shell"):
 		return fmt.Sprintf("SHELL=%s may quote in another way than sh", s.shell), "wrap it by hand"
 	case s.cronTZ == "" && s.tz != "" && x.options.Timezone == "":
 		return "TZ is in force here: leaderrun would take it for the zone of the schedule, and cron takes the host's", "name that with --timezone"
@@ -541,13 +541,10 @@ func quote(text string) string {
 // inQuotes puts a text into single quotes. What cron makes of a \ in it stays the same: a quote begins and ends no pair.
 func inQuotes(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
-// needShell are programs that a shell has itself, often another one. They are read only.
-var needShell = strings.Fields("[ [[ echo false in kill printf pwd test time true")
-
 // take takes the words of the command, if they can stand behind -- as they are: no shell would make anything of them but words.
 func (j *Job) take(command *crontab.Script) {
 	tokens := command.Tokens
-	if j.raw = command.Text; j.doubled() || !command.Ended || len(tokens) == 0 || slices.Contains(crontab.ShellWords, tokens[0].Text) || slices.Contains(needShell, tokens[0].Text) || strings.Contains(tokens[0].Text, "=") {
+	if j.raw = command.Text; j.doubled() || !command.Ended || len(tokens) == 0 || crontab.Is(tokens[0].Text, "word") || crontab.Is(tokens[0].Text, "builtin") || strings.Contains(tokens[0].Text, "=") {
 		return
 	}
 	if slices.ContainsFunc(tokens, func(t crontab.Token) bool { return t.Operator || !t.Literal }) {

@@ -382,7 +382,7 @@ func notProgram(command []crontab.Token) (why, remedy string) {
 	case !first.Literal:
 	case len(command) == 1 && first.Quoted && strings.ContainsAny(first.Text, " \t|;&"):
 		return "the one word " + first.Text + " is taken for the name of a program", toShell
-	case slices.Contains(crontab.ShellWords, first.Text):
+	case crontab.Is(first.Text, "word"):
 		return first.Text + " is a word of the shell, and no program", toShell
 	case strings.Contains(first.Text, "=") && !strings.Contains(first.Text, "/"):
 		return "a variable stands in the place of the program", toShell
@@ -463,9 +463,6 @@ func fingerprint(exprs []string, zone string) string {
 	return s.Fingerprint()
 }
 
-// harmless are commands beside a run that only prepare it or look at its exit code. They are read only.
-var harmless = strings.Fields(". : [ [[ cd exit export false set sleep source test true ulimit umask")
-
 // outside finds commands that stand beside the run.
 func (l *linter) outside(c *call) {
 	begins, run, tokens := true, &c.Run, c.script.Tokens
@@ -482,7 +479,7 @@ func (l *linter) outside(c *call) {
 			begins = false
 		case begins:
 			begins = false
-			if slices.Contains(harmless, t.Text) {
+			if crontab.Is(t.Text, "beside") {
 				continue
 			}
 			where, operator := "before", operatorAfter(tokens[i:])

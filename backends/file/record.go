@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/ownership"
 )
 
 // load reads a job's record; the zero record if there is none.
@@ -91,17 +92,9 @@ func (p paths) replace(r backends.Record, durable bool) (err error) {
 		return permanent(err)
 	}
 	if durable {
-		return syncDir(filepath.Dir(p.record))
+		return ownership.SyncFolder(filepath.Dir(p.record))
 	}
 	return nil
-}
-
-func syncDir(path string) error {
-	dir, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
 }
 
 // beat is the last renewal of a token. It is written in place, as renewals must work on a full disk too and

@@ -79,21 +79,13 @@ func makeDirectory(path string) error {
 		}
 	}
 	if errors.Is(err, fs.ErrExist) {
-		_ = syncDirectory(parent) // whoever made it may have been killed before this; not every parent may be read
+		_ = ownership.SyncFolder(parent) // whoever made it may have been killed before this; not every parent may be read
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	return syncDirectory(parent)
-}
-
-func syncDirectory(path string) error {
-	dir, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
+	return ownership.SyncFolder(parent)
 }
 
 // Own makes this process the only one that owns a resource here, until release is called or the process ends. The error is a

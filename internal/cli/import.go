@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"regexp"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -96,35 +97,40 @@ func runImport(c *call) (ExitStatus, error) {
 		return ExitStatus{}, usage("--diff and --in-place", "one of them changes nothing", "give one of them")
 	case (diff || inPlace) && (to == "jobs" || units):
 		return ExitStatus{}, usage("--diff and --in-place", "they are for crontabs that stay crontabs", "redirect stdout to a new file")
+	case inPlace && slices.Contains(c.args, "-"):
+		return ExitStatus{}, usage("--in-place", "stdin is no file", "--user-crontab changes the crontab of the user who calls")
 	}
 	back, err := c.newReadBack()
 	if err != nil {
 		return ExitStatus{}, err
 	}
 	o.Check = back.check
+	var jobs []*importer.Job
+	var files []*importer.File
+	var notes []importer.Note
 	if units {
-		return c.importUnits(to, user, o, back)
+		jobs, err = importer.Units(c.args, c.stdin, o)
+	} else {
+		files, notes, err = c.importCrontabs(users, format, o)
 	}
-	sources, notes, err := c.crontabs(users, format)
 	if err != nil {
 		return ExitStatus{}, importFault(err)
 	}
-	o.Packaged = importer.Packaged(sources)
-	files, more := importer.Import(sources, o)
 	if err := missing(o); err != nil {
 		return ExitStatus{}, err
 	}
-	var jobs []*importer.Job
 	for _, f := range files {
 		jobs = append(jobs, f.Jobs...)
 	}
 	defer func() { // after stdout's text: stderr is written by another goroutine
-		c.tell(append(notes, more...))
+		c.tell(notes)
 		c.table(jobs, back, to)
 	}()
 	switch {
 	case to == "jobs":
 		return c.printJobs(jobs, user)
+	case units:
+		return ExitStatus{}, c.print(importer.Lines(jobs, o))
 	case inPlace:
 		return c.writeImported(files)
 	case diff:
@@ -139,26 +145,27 @@ func runImport(c *call) (ExitStatus, error) {
 	return ExitStatus{}, c.print(string(files[0].After))
 }
 
-// crontabs reads those to import. A system crontab must not be taken for a user's.
-func (c *call) crontabs(users bool, format *crontab.Format) (sources []importer.Source, notes []importer.Note, err error) {
+// importCrontabs imports those of a user, or those that the arguments name. A system crontab must not be taken for a user's.
+func (c *call) importCrontabs(users bool, format *crontab.Format, o importer.Options) (files []*importer.File, notes []importer.Note, err error) {
+	var sources []importer.Source
 	if users {
 		sources = make([]importer.Source, 1)
 		sources[0], err = importer.ReadUser()
 	} else {
 		sources, notes, err = importer.Read(c.args, c.stdin, format)
 	}
-	if err != nil || format != nil {
-		return sources, notes, err
-	}
 	host := crontab.ThisHost()
-	for _, s := range sources {
-		doubts, err := importer.CheckUsers(s, host)
-		if err != nil {
-			return nil, nil, err
-		}
+	for i := 0; i < len(sources) && err == nil && format == nil; i++ {
+		var doubts []importer.Note
+		doubts, err = importer.CheckUsers(sources[i], host)
 		notes = append(notes, doubts...)
 	}
-	return sources, notes, nil
+	if err != nil {
+		return nil, nil, err
+	}
+	o.Packaged = importer.Packaged(sources)
+	files, more := importer.Import(sources, o)
+	return files, append(notes, more...), nil
 }
 
 // givenFormat is that of --from; nil: it is not given.
@@ -218,13 +225,11 @@ func (b *readBack) check(path string, text []byte, format crontab.Format) (wrong
 func (c *call) table(jobs []*importer.Job, back *readBack, to string) {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	wrapped := false
 	for _, j := range jobs {
-		place := j.Path
+		place, level := j.Path, slog.LevelWarn
 		if j.Line > 0 {
 			place += fmt.Sprintf(":%d", j.Line)
 		}
-		level := slog.LevelWarn
 		if j.Word == importer.Wrapped {
 			level = slog.LevelInfo
 		}
@@ -232,27 +237,21 @@ func (c *call) table(jobs []*importer.Job, back *readBack, to string) {
 			c.console.event(runner.Event{Name: "imported", Level: level, Job: j.Name, Text: fmt.Sprintf("%s: %s: %s", place, j.Word, j.Why)})
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", oneLine(place), j.Word, oneLine(j.Name), oneLine(j.Why))
-		wrapped = wrapped || j.Word != importer.Left
 	}
 	if c.console.json || c.console.level > slog.LevelWarn {
 		return
 	}
 	_ = w.Flush()
-	switch {
-	case !wrapped:
-	case to == "jobs":
-		b.WriteString("next: name the backend where `leaderrun cron` starts: LEADERRUN_BACKEND_FILE=/etc/leaderrun/backend\n")
-	case back.noBackend:
-		b.WriteString("next: name the backend above the lines: LEADERRUN_BACKEND_FILE=/etc/leaderrun/backend\n")
-	}
-	if wrapped {
+	if slices.ContainsFunc(jobs, func(j *importer.Job) bool { return j.Word != importer.Left }) {
+		switch {
+		case to == "jobs":
+			b.WriteString("next: name the backend where `leaderrun cron` starts: LEADERRUN_BACKEND_FILE=/etc/leaderrun/backend\n")
+		case back.noBackend:
+			b.WriteString("next: name the backend above the lines: LEADERRUN_BACKEND_FILE=/etc/leaderrun/backend\n")
+		}
 		b.WriteString("next: compare what all hosts have: leaderrun lint FILE…\n")
 	}
-	var trimmed strings.Builder
-	for line := range strings.Lines(b.String()) {
-		trimmed.WriteString(strings.TrimRight(line, " \n") + "\n")
-	}
-	c.console.write([]byte(trimmed.String()))
+	c.console.write(regexp.MustCompile(` +\n`).ReplaceAll([]byte(b.String()), []byte("\n")))
 }
 
 // tell says what is not about a line.
@@ -286,11 +285,6 @@ func (c *call) printJobs(jobs []*importer.Job, user string) (ExitStatus, error) 
 func (c *call) writeImported(files []*importer.File) (ExitStatus, error) {
 	var failed error
 	for _, f := range files {
-		if f.Path == "stdin" {
-			return ExitStatus{}, usage("--in-place", "stdin is no file", "--user-crontab changes the crontab of the user who calls")
-		}
-	}
-	for _, f := range files {
 		if !f.Changed() {
 			if err := c.print(f.Path + ": nothing to change\n"); err != nil {
 				return ExitStatus{}, err
@@ -310,20 +304,4 @@ func (c *call) writeImported(files []*importer.File) (ExitStatus, error) {
 		}
 	}
 	return ExitStatus{}, failed
-}
-
-// importUnits turns timers of systemd into lines or jobs.
-func (c *call) importUnits(to, user string, o importer.Options, back *readBack) (ExitStatus, error) {
-	jobs, err := importer.Units(c.args, c.stdin, o)
-	if err != nil {
-		return ExitStatus{}, importFault(err)
-	}
-	if err := missing(o); err != nil {
-		return ExitStatus{}, err
-	}
-	defer func() { c.table(jobs, back, to) }()
-	if to == "jobs" {
-		return c.printJobs(jobs, user)
-	}
-	return ExitStatus{}, c.print(importer.Lines(jobs, o))
 }

@@ -63,14 +63,9 @@ func runLint(c *call) (ExitStatus, error) {
 	if err != nil {
 		return ExitStatus{}, err
 	}
-	paths, oneHost := c.args, false
+	paths := c.args
 	if len(paths) == 0 {
-		oneHost = true
-		for _, path := range []string{"/etc/crontab", "/etc/cron.d"} {
-			if _, err := os.Stat(path); err == nil {
-				paths = append(paths, path)
-			}
-		}
+		paths = slices.DeleteFunc([]string{"/etc/crontab", "/etc/cron.d"}, func(path string) bool { _, err := os.Stat(path); return err != nil })
 	}
 	var sources []lint.Source
 	for i, path := range paths {
@@ -79,12 +74,12 @@ func runLint(c *call) (ExitStatus, error) {
 			return ExitStatus{}, importFault(err)
 		}
 		c.tell(skipped)
-		if oneHost {
-			i = 0
+		if len(c.args) == 0 {
+			i = 0 // they are one host's
 		}
 		for _, s := range read {
-			source := lint.Source{Path: s.Path, Text: s.Text, Format: s.Format, Host: i, Has: ours(path)}
-			if source.Has != nil {
+			source := lint.Source{Path: s.Path, Text: s.Text, Format: s.Format, Host: i, Here: isRead(path)}
+			if source.Here {
 				source.Refused = cronRefuses(s.Path)
 			}
 			sources = append(sources, source)
@@ -213,17 +208,10 @@ func cronRefuses(path string) string {
 	return ""
 }
 
-// ours tells whether this host has a program, where its own cron reads a file, or may: what stdin has is mostly of `crontab -l`. For
-// files of other hosts, or copies, it is nil.
-func ours(path string) func(program string) bool {
+// isRead says whether this host's cron reads a file, or may: what stdin has is mostly of `crontab -l`.
+func isRead(path string) bool {
 	abs, err := filepath.Abs(path)
-	if path != "-" && (err != nil || abs != "/etc/crontab" && !strings.HasPrefix(abs+"/", "/etc/cron.d/") && !strings.HasPrefix(abs+"/", "/var/spool/cron/")) {
-		return nil
-	}
-	return func(program string) bool {
-		info, err := os.Stat(program)
-		return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
-	}
+	return path == "-" || err == nil && (abs == "/etc/crontab" || strings.HasPrefix(abs+"/", "/etc/cron.d/") || strings.HasPrefix(abs+"/", "/var/spool/cron/"))
 }
 
 func lintText(found []lint.Finding) string {

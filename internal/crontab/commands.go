@@ -156,20 +156,21 @@ func (s *Script) LeavesBehind() string {
 		if len(p["detaches"]) == 0 {
 			return name
 		}
-		for rest := words[1:]; ; {
+		rest := words[1:]
+		for more := true; more; {
 			options, n := ReadOptions(rest, p["options"]...)
 			for _, o := range options {
 				if slices.Contains(p["detaches"], o.Name) && o.Value != "false" {
 					return name + " -" + o.Name[:1]
 				}
 			}
-			if rest = rest[n:]; len(rest) == 0 || !slices.Contains(p["verbs"], rest[0].Text) {
-				if name == "ssh" && len(rest) > 1 && Read(s.Shell, rest[1].Text).LeavesBehind() != "" {
-					return name
-				}
-				break
+			rest = rest[n:]
+			if more = len(rest) > 0 && slices.Contains(p["verbs"], rest[0].Text); more {
+				rest = rest[1:]
 			}
-			rest = rest[1:]
+		}
+		if name == "ssh" && len(rest) > 1 && Read(s.Shell, rest[1].Text).LeavesBehind() != "" {
+			return name
 		}
 	}
 	return ""

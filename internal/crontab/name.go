@@ -8,24 +8,22 @@ import (
 )
 
 const (
-	longestName = 60 // bytes, of a derived one
-	longestVerb = 24
+	longestName = 60    // bytes, of a derived one
 	nameless    = "job" // what a command is called that has no name in it
 )
 
 // Names gives jobs their names, each once. The zero value has given none.
 type Names struct {
-	taken map[string]bool
-	tried map[string]int // the last number that was tried behind a name
+	tried map[string]int // of each name that is taken: the last number that was tried behind it
 }
 
 // Take notes a name that a job has already. It says whether no other had it.
 func (n *Names) Take(name string) (first bool) {
-	if n.taken == nil {
-		n.taken = map[string]bool{}
+	if n.tried == nil {
+		n.tried = map[string]int{}
 	}
-	first = !n.taken[name]
-	n.taken[name] = true
+	first = n.tried[name] == 0
+	n.tried[name] = max(n.tried[name], 1)
 	return first
 }
 
@@ -33,17 +31,11 @@ func (n *Names) Take(name string) (first bool) {
 // -2, -3 and so on, in the order of the calls.
 func (n *Names) Derive(script string) string {
 	base := Name(script)
-	if n.Take(base) {
-		return base
-	}
-	if n.tried == nil {
-		n.tried = map[string]int{}
-	}
-	for i := max(n.tried[base], 1) + 1; ; i++ {
-		if name := base + "-" + strconv.Itoa(i); n.Take(name) {
-			n.tried[base] = i
+	for name := base; ; name = base + "-" + strconv.Itoa(n.tried[base]) {
+		if n.Take(name) {
 			return name
 		}
+		n.tried[base]++
 	}
 }
 
@@ -184,29 +176,26 @@ func ofRun(words []Token) string {
 	return nameless
 }
 
+// What is no part of a name, and the words behind a program that are one.
+var (
+	notInName = pattern(`[^-_.a-zA-Z0-9]`)
+	verb      = pattern(`^[a-z][a-z-]{0,23}$`)
+	subverb   = pattern(`^[a-z_][a-z_-]*$`)
+)
+
 // join makes a name of a program and the word behind it.
 func join(program string, words []Token) string {
 	for _, ending := range endings {
 		program = strings.TrimSuffix(program, ending)
 	}
-	base := strings.Trim(strings.Map(func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '-', r == '_', r == '.':
-			return r
-		}
-		return -1
-	}, program), "-_.")
+	base := strings.Trim(notInName().ReplaceAllString(program, ""), "-_.")
 	if len(base) > longestName || base == "" || mayBeSecret(program) {
 		return nameless
 	}
-	if len(words) == 0 || !words[0].Literal {
-		return base
+	if len(words) > 0 && words[0].Literal && verb().MatchString(words[0].Text) {
+		return base + "-" + words[0].Text
 	}
-	verb := words[0].Text
-	if verb == "" || len(verb) > longestVerb || strings.Trim(verb, "abcdefghijklmnopqrstuvwxyz-") != "" || verb[0] == '-' {
-		return base
-	}
-	return base + "-" + verb
+	return base
 }
 
 // joinAll takes the words of subcommands, too, such as queue:work.
@@ -214,7 +203,7 @@ func joinAll(program string, words []Token) string {
 	name := join(program, nil)
 	for _, t := range words[:min(len(words), 3)] {
 		word := strings.ReplaceAll(t.Text, ":", "-")
-		if name == nameless || !t.Literal || word == "" || strings.Trim(word, "abcdefghijklmnopqrstuvwxyz-_") != "" || word[0] == '-' || len(name+word) >= longestName {
+		if name == nameless || !t.Literal || !subverb().MatchString(word) || len(name+word) >= longestName {
 			break
 		}
 		name += "-" + word

@@ -11,10 +11,11 @@ func (f *File) Diff() string {
 	var b strings.Builder
 	old, now := 0, 0            // how many lines stand before
 	var removed, added []string // lines of one hunk
-	for _, p := range append(slices.Clip(f.pairs), pair{}) {
-		comment, stays := strings.CutSuffix(p.after, p.before)
+	for _, r := range append(slices.Clip(f.rows), row{}) {
+		before := r.marks + r.Text
+		comment, stays := strings.CutSuffix(r.after, before)
 		if !stays {
-			removed, added = slices.AppendSeq(removed, strings.Lines(p.before)), slices.AppendSeq(added, strings.Lines(p.after))
+			removed, added = slices.AppendSeq(removed, strings.Lines(before)), slices.AppendSeq(added, strings.Lines(r.after))
 			continue
 		}
 		if added = slices.AppendSeq(added, strings.Lines(comment)); len(removed)+len(added) > 0 {
@@ -25,7 +26,8 @@ func (f *File) Diff() string {
 			writeSigned(&b, '-', removed)
 			writeSigned(&b, '+', added)
 		}
-		old, now = old+len(removed)+1, now+len(added)+1
+		same := strings.Count(before, "\n")
+		old, now = old+len(removed)+same, now+len(added)+same
 		removed, added = nil, nil
 	}
 	return b.String()

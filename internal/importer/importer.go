@@ -128,13 +128,18 @@ type File struct {
 	Source
 	After []byte // what to write
 	Jobs  []*Job // what became of its lines, but for those that were wrapped before
-	pairs []pair
-	lines []crontab.Line
-	jobs  map[int]*Job // by the index of their line
+	rows  []row
 }
 
-// pair is a line and what became of it.
-type pair struct{ before, after string }
+// row is a line, and what becomes of it.
+type row struct {
+	crontab.Line
+	marks string // the comments above that this package has written
+	name  string // that of a comment "# job: NAME" above; "": there is none
+	stays bool   // a comment above says so
+	job   *Job   // nil: it is none, or a run already
+	after string // what is written in the place of marks and line
+}
 
 // Changed says whether there is anything to write.
 func (f *File) Changed() bool { return string(f.Text) != string(f.After) }
@@ -154,16 +159,37 @@ const (
 	leave = mark + "leave"         // is one that people write: the line below it stays as it is
 )
 
-func isMark(l *crontab.Line) bool {
-	return l.Kind == crontab.Comment && strings.HasPrefix(strings.TrimLeft(l.Text, " \t"), mark)
+// read takes a crontab apart.
+func read(s Source) *File {
+	f := &File{Source: s}
+	marks := ""
+	for _, l := range crontab.Parse(s.Text, s.Format) {
+		if text := strings.TrimSpace(l.Text); l.Kind == crontab.Comment && strings.HasPrefix(text, mark) && text != leave {
+			marks += l.Text // it is written again where it still holds
+			continue
+		}
+		r := row{Line: l, marks: marks}
+		if n := len(f.rows); n > 0 && f.rows[n-1].Kind == crontab.Comment {
+			above := &f.rows[n-1]
+			r.name, _ = crontab.NameIn(above.Text)
+			if r.stays = strings.TrimSpace(above.Text) == leave; r.stays {
+				r.name = above.name
+			}
+		}
+		f.rows, marks = append(f.rows, r), ""
+	}
+	if marks != "" {
+		f.rows = append(f.rows, row{marks: marks})
+	}
+	return f
 }
 
 // Import wraps the jobs of crontabs that belong together, such as all of one host: a name is given once, and a lock that two lines have
 // stays.
 func Import(sources []Source, o Options) ([]*File, []Note) {
-	x := &importer{options: o, names: map[string]int{}}
+	x := &importer{options: o, names: map[string]int{}, refused: map[string]error{}}
 	for _, s := range sources {
-		x.files = append(x.files, &File{Source: s, lines: crontab.Parse(s.Text, s.Format), jobs: map[int]*Job{}})
+		x.files = append(x.files, read(s))
 	}
 	for _, f := range x.files {
 		x.judge(f)
@@ -175,7 +201,9 @@ func Import(sources []Source, o Options) ([]*File, []Note) {
 			}
 		}
 		f.write()
-		f.readBack(o.Check)
+		if o.Check != nil {
+			f.readBack(o.Check(f.Path, f.After, f.Format))
+		}
 	}
 	return x.files, x.notes
 }
@@ -183,8 +211,9 @@ func Import(sources []Source, o Options) ([]*File, []Note) {
 type importer struct {
 	options Options
 	files   []*File
-	users   map[string]int // of a word: in how many lines it stands; nil: they were not counted yet
-	names   map[string]int // of jobs: how many lines have them
+	users   map[string]int   // of a word: in how many lines it stands; nil: they were not counted yet
+	names   map[string]int   // of jobs: how many lines have them
+	refused map[string]error // of the fields that were seen
 	notes   []Note
 }
 
@@ -193,9 +222,9 @@ func (x *importer) isShared(file string) bool {
 	if x.users == nil {
 		x.users = map[string]int{}
 		for _, f := range x.files {
-			for i := range f.lines {
-				if l := &f.lines[i]; l.Kind != crontab.Comment {
-					words := append(pieces(l.Text), pieces(unquoted.Replace(l.Text))...)
+			for i := range f.rows {
+				if l := &f.rows[i]; l.Kind != crontab.Comment {
+					words := pieces(l.Text + " " + unquoted.Replace(l.Text))
 					slices.Sort(words)
 					for _, word := range slices.Compact(words) {
 						x.users[word]++
@@ -217,122 +246,83 @@ func pieces(text string) []string {
 	})
 }
 
-// given is the name in a comment "# job: NAME" right above a line, but for what this package has written; "": there is none.
-func given(lines []crontab.Line, at int) string {
-	for at > 0 && isMark(&lines[at-1]) {
-		at--
-	}
-	if at == 0 || lines[at-1].Kind != crontab.Comment {
-		return ""
-	}
-	name, _ := crontab.NameIn(lines[at-1].Text)
-	return name
-}
-
-// left says whether a comment right above a line says that it stays.
-func left(lines []crontab.Line, at int) bool {
-	return at > 0 && lines[at-1].Kind == crontab.Comment && strings.TrimSpace(lines[at-1].Text) == leave
-}
-
 // state is what the variables so far say.
 type state struct {
-	shell, tz, cronTZ string
-	env               []Variable // the last one of a name counts
+	of  map[string]string
+	env []Variable // the last one of a name counts
 }
 
-func (s *state) set(l *crontab.Line) {
-	switch l.Name {
-	case "SHELL":
-		s.shell = l.Value
-	case "TZ":
-		s.tz = l.Value
-	case "CRON_TZ":
-		s.cronTZ = l.Value
-	}
-	s.env = append(s.env, Variable{l.Name, l.Value})
+func (s *state) set(r *row) {
+	s.of[r.Name] = r.Value
+	s.env = append(s.env, Variable{r.Name, r.Value})
 }
 
 // judge says what becomes of each line.
 func (x *importer) judge(f *File) {
-	var s state
-	for i := range f.lines {
-		if l := &f.lines[i]; f.Format == crontab.Supercronic && l.Kind == crontab.Setting { // for that a variable counts for the whole file
-			s.set(l)
+	s := &state{of: map[string]string{}}
+	for i := range f.rows {
+		if r := &f.rows[i]; f.Format == crontab.Supercronic && r.Kind == crontab.Setting { // for that a variable counts for the whole file
+			s.set(r)
 		}
 	}
-	for i := range f.lines {
-		l := &f.lines[i]
-		if l.End() == "" && l.Kind != crontab.Comment && l.Kind != crontab.Blank {
+	for i := range f.rows {
+		r := &f.rows[i]
+		if r.isCut() {
 			x.notes = append(x.notes, Note{Path: f.Path, Why: "the last line had no newline at its end: cron ignores such a file"})
 		}
-		j := &Job{Path: f.Path, Line: l.Number, Word: Wrapped}
+		j := &Job{Path: f.Path, Line: r.Number, Word: Wrapped}
 		switch {
-		case l.Kind == crontab.Setting && f.Format != crontab.Supercronic:
-			s.set(l)
+		case r.Kind == crontab.Setting && f.Format != crontab.Supercronic:
+			s.set(r)
 			continue
-		case l.Kind == crontab.Broken:
-			j.leave(strings.TrimPrefix(l.Name+": "+l.Why, ": "), l.Hint)
-		case l.Kind != crontab.Job || !x.job(f, i, &s, j):
+		case r.Kind == crontab.Broken:
+			j.leave(strings.TrimPrefix(r.Name+": "+r.Why, ": "), r.Hint)
+		case r.Kind != crontab.Job || !x.job(f, r, s, j):
 			continue
 		}
-		f.jobs[i], f.Jobs = j, append(f.Jobs, j)
+		r.job, f.Jobs = j, append(f.Jobs, j)
 		if j.Word != Left {
 			x.names[j.Name]++
 		}
 	}
 }
 
+// isCut says whether a line that counts has no end.
+func (r *row) isCut() bool {
+	return r.Kind != crontab.Comment && r.Kind != crontab.Blank && r.End() == ""
+}
+
 // write makes the text.
 func (f *File) write() {
-	f.pairs = nil
-	for i := range f.lines {
-		l := &f.lines[i]
-		if isMark(l) && strings.TrimSpace(l.Text) != leave {
-			f.pairs = append(f.pairs, pair{l.Text, ""}) // it is written again where it still holds
-			continue
+	f.After = nil
+	for i := range f.rows {
+		r := &f.rows[i]
+		r.after = r.Text
+		if r.isCut() {
+			r.after += "\n"
 		}
-		after := l.Text
-		end := l.End()
-		if end == "" && l.Kind != crontab.Comment && l.Kind != crontab.Blank {
-			end = "\n"
-			after += end
-		}
-		switch j := f.jobs[i]; {
+		switch j := r.job; {
 		case j == nil || j.unsaid:
 		case j.Word == Left:
-			after = mark + "not wrapped: " + j.Why + "\n" + after
+			r.after = mark + "not wrapped: " + j.Why + "\n" + r.after
 		default:
-			after = l.Text[:l.At] + j.command() + end
+			r.after = r.Text[:r.At] + j.command() + r.after[r.At+len(r.Command):]
 		}
-		f.pairs = append(f.pairs, pair{l.Text, after})
+		f.After = append(f.After, r.after...)
 	}
-	for i, p := range f.pairs { // a comment that is written again is no change
-		if p.after == "" && i+1 < len(f.pairs) {
-			if rest, same := strings.CutPrefix(f.pairs[i+1].after, p.before); same {
-				f.pairs[i].after, f.pairs[i+1].after = p.before, rest
-			}
-		}
-	}
-	var out strings.Builder
-	for _, p := range f.pairs {
-		out.WriteString(p.after)
-	}
-	f.After = []byte(out.String())
 }
 
 // readBack leaves the lines that are wrong as they were written.
-func (f *File) readBack(check func(string, []byte, crontab.Format) []Wrong) {
-	if check == nil {
-		return
-	}
+func (f *File) readBack(found []Wrong) {
 	wrong := map[int]string{}
-	for _, w := range check(f.Path, f.After, f.Format) {
+	for _, w := range found {
 		wrong[w.Line] = w.Why
 	}
 	line, again := 0, false
-	for i, p := range f.pairs {
-		line += strings.Count(p.after, "\n")
-		if j := f.jobs[i]; j != nil && j.Word != Left && wrong[line] != "" {
+	for i := range f.rows {
+		r := &f.rows[i]
+		line += strings.Count(r.after, "\n")
+		if j := r.job; j != nil && j.Word != Left && wrong[line] != "" {
 			j.leave("what import would write is wrong: "+wrong[line], "wrap it by hand")
 			again = true
 		}
@@ -343,10 +333,9 @@ func (f *File) readBack(check func(string, []byte, crontab.Format) []Wrong) {
 }
 
 // job makes one of a line. It is false where the line is a run already.
-func (x *importer) job(f *File, at int, s *state, j *Job) bool {
-	l := &f.lines[at]
-	script, _ := l.Script(f.Format)
-	command := crontab.Read(s.shell, script)
+func (x *importer) job(f *File, r *row, s *state, j *Job) bool {
+	script, _ := r.Script(f.Format)
+	command := crontab.Read(s.of["SHELL"], script)
 	if run, ok := command.Run(); ok {
 		x.names[run.Job]++
 		if x.options.ToJobs {
@@ -355,37 +344,35 @@ func (x *importer) job(f *File, at int, s *state, j *Job) bool {
 		}
 		return x.options.ToJobs
 	}
-	name := given(f.lines, at)
-	j.Name = cmp.Or(name, crontab.LongName(script))
+	j.Name = cmp.Or(r.name, crontab.LongName(script))
 	j.percent = f.Format != crontab.Supercronic
-	if s.shell != "/bin/sh" {
-		j.Shell = s.shell
+	if command.Shell != "/bin/sh" {
+		j.Shell = command.Shell
 	}
-	why, hint := x.cannot(f, l, s, script)
-	if nameless := whyNotName(name); why == "" && name != "" && nameless != "" {
+	why, hint := x.cannot(f, r, s, script)
+	if nameless := whyNotName(r.name); why == "" && r.name != "" && nameless != "" {
 		why, hint = nameless, "give the job another name"
 	}
-	if j.judge(x.options, command, left(f.lines, at), why, hint); j.Word == Left {
+	if j.judge(x.options, command, r.stays, why, hint); j.Word == Left {
 		return true
 	}
-	j.Exprs, j.User, j.Env = []string{l.Fields}, l.User, slices.Clip(s.env)
+	j.Exprs, j.User, j.Env = []string{r.Fields}, r.User, slices.Clip(s.env)
 	switch {
-	case s.cronTZ != "":
-		j.Timezone = s.cronTZ
+	case s.of["CRON_TZ"] != "":
+		j.Timezone = s.of["CRON_TZ"]
 		j.say("CRON_TZ counts for cronie; cron of Debian takes the host's zone")
-	case s.tz != "":
+	case s.of["TZ"] != "":
 		j.Timezone = x.options.Timezone
 	}
-	j.raw = l.Command
+	j.raw = r.Command
 	if j.percent {
-		j.raw, j.stdin = crontab.CutPercent(l.Command)
+		j.raw, j.stdin = crontab.CutPercent(r.Command)
 	}
 	if j.raw != script {
-		command = crontab.Read(s.shell, j.raw)
+		command = crontab.Read(command.Shell, j.raw)
 	}
-	x.peel(j, command)
-	if j.raw != command.Text {
-		command = crontab.Read(s.shell, j.raw)
+	if x.peel(j, command); j.raw != command.Text {
+		command = crontab.Read(command.Shell, j.raw)
 	}
 	j.lookAt(command)
 	j.take(command)
@@ -444,42 +431,52 @@ func pattern(text string) func() *regexp.Regexp {
 }
 
 // cannot says why a line is not wrapped.
-func (x *importer) cannot(f *File, l *crontab.Line, s *state, script string) (why, hint string) {
-	_, err := schedule.Parse([]string{l.Fields}, "UTC")
-	if why, hint := l.NotOurs(f.Format); why != "" {
+func (x *importer) cannot(f *File, r *row, s *state, script string) (why, hint string) {
+	if why, hint := r.NotOurs(f.Format); why != "" {
 		return why, hint
 	}
+	shell, zone := s.of["SHELL"], s.of["CRON_TZ"]
+	isCrons := f.Format != crontab.Supercronic
+	err := x.schedule(r.Fields, "UTC")
 	switch {
-	case l.End() == "\r\n":
+	case r.End() == "\r\n":
 		return "a Windows line end, which cron makes a part of the command", `remove it: sed -i 's/\r$//' FILE`
-	case l.Fields == "@reboot":
+	case r.Fields == "@reboot":
 		return "@reboot is no instant that hosts could share", "it runs on each host"
-	case strings.Contains(l.Fields, "~"):
+	case strings.Contains(r.Fields, "~"):
 		return "a~b is another time on every host", "choose one"
 	case err != nil:
 		return schedule.Explain(err)
-	case f.Format != crontab.Supercronic && strings.HasPrefix(l.Fields, "@every"):
+	case isCrons && strings.HasPrefix(r.Fields, "@every"):
 		return "cron does not know @every", ""
 	case strings.Trim(script, " \t") == "":
 		return "there is no command before the %", `a plain % is \%`
-	case f.Format != crontab.Supercronic && crontab.IsCutShort(l.Command):
+	case isCrons && crontab.IsCutShort(r.Command):
 		return "cron ends the command at the %", `a plain % is \%`
-	case f.Format == crontab.User && strings.HasPrefix(l.Command, "*"):
+	case f.Format == crontab.User && strings.HasPrefix(r.Command, "*"):
 		return "six fields instead of five", "a crontab of supercronic: --from supercronic"
-	case s.shell != "" && !crontab.Is(path.Base(s.shell), "shell"):
-		return fmt.Sprintf("SHELL=%s may quote in another way than sh", s.shell), "wrap it by hand"
-	case s.cronTZ == "" && s.tz != "" && x.options.Timezone == "":
+	case shell != "" && !crontab.Is(path.Base(shell), "shell"):
+		return fmt.Sprintf("SHELL=%s may quote in another way than sh", shell), "wrap it by hand"
+	case zone == "" && s.of["TZ"] != "" && x.options.Timezone == "":
 		return "TZ is in force here: leaderrun would take it for the zone of the schedule, and cron takes the host's", "name that with --timezone"
 	}
-	if wrong := crontab.Refused([]byte(strings.TrimSuffix(l.Text, "\n")+"\n"), f.Format); wrong != nil {
+	if wrong := crontab.Refused([]byte(strings.TrimSuffix(r.Text, "\n")+"\n"), f.Format); wrong != nil {
 		return "cron takes no such line: " + wrong.Why, ""
 	}
-	if s.cronTZ != "" {
-		if _, err := schedule.Parse([]string{"@daily"}, s.cronTZ); err != nil {
-			return schedule.Explain(err)
-		}
+	if err := x.schedule("@daily", cmp.Or(zone, "UTC")); err != nil {
+		return schedule.Explain(err)
 	}
 	return "", ""
+}
+
+// schedule says what is wrong with one. Many lines have the same.
+func (x *importer) schedule(expr, zone string) error {
+	err, known := x.refused[expr+zone]
+	if !known {
+		_, err = schedule.Parse([]string{expr}, zone)
+		x.refused[expr+zone] = err
+	}
+	return err
 }
 
 // command is what stands in a crontab.

@@ -1,7 +1,6 @@
 package importer
 
 import (
-	"bufio"
 	"context"
 	"crypto/md5" //nolint:gosec // dpkg's
 	"crypto/sha256"
@@ -38,16 +37,9 @@ const dpkgStatus = "/var/lib/dpkg/status"
 // dpkgDigests are those of the configuration files of Debian's packages, of installed ones: lines " PATH DIGEST" below Conffiles:.
 func dpkgDigests(status string) map[string][]string {
 	digests := map[string][]string{}
-	f, err := os.Open(status)
-	if err != nil {
-		return digests
-	}
-	defer f.Close()
-	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, maxSize)
-	for lines.Scan() {
-		words := strings.Fields(lines.Text())
-		if strings.HasPrefix(lines.Text(), " /") && len(words) == 2 { // a third word says that it is obsolete
+	text, _ := os.ReadFile(status) // where there is none, there are no packages of Debian
+	for line := range strings.Lines(string(text)) {
+		if words := strings.Fields(line); strings.HasPrefix(line, " /") && len(words) == 2 { // a third word says that it is obsolete
 			digests[words[0]] = append(digests[words[0]], words[1])
 		}
 	}

@@ -24,31 +24,33 @@ const maxSize = 16 << 20
 // the notes. "-" is stdin. given is the format of all of them; nil: what cron reads each as.
 func Read(paths []string, stdin io.Reader, given *crontab.Format) (sources []Source, notes []Note, err error) {
 	for _, p := range paths {
-		if p == "-" {
-			text, err := read(stdin)
-			if err != nil {
-				return nil, nil, fmt.Errorf("stdin: %w", err)
-			}
-			sources = append(sources, Source{Path: "stdin", Text: text, Format: formatOf(given, crontab.User)})
-			continue
-		}
+		var s Source
 		info, err := os.Stat(p)
-		if err != nil {
-			return nil, nil, err
-		}
-		if !info.IsDir() {
-			s, err := readFile(p, formatOf(given, guessed(p)))
-			if err != nil {
-				return nil, nil, err
+		switch {
+		case p == "-":
+			s = Source{Path: "stdin", Format: crontab.User}
+			if s.Text, err = readText(stdin); err != nil {
+				err = fmt.Errorf("stdin: %w", err)
 			}
-			sources = append(sources, s)
-			continue
+		case err == nil && info.IsDir():
+			var inside []Source
+			var skipped []Note
+			inside, skipped, err = readDirectory(p)
+			sources, notes = append(sources, inside...), append(notes, skipped...)
+		case err == nil:
+			s, err = readFile(p, guessed(p))
 		}
-		inside, skipped, err := readDirectory(p, given)
 		if err != nil {
 			return nil, nil, err
 		}
-		sources, notes = append(sources, inside...), append(notes, skipped...)
+		if s.Path != "" {
+			sources = append(sources, s)
+		}
+	}
+	for i := range sources {
+		if given != nil {
+			sources[i].Format = *given
+		}
 	}
 	return sources, notes, nil
 }
@@ -61,15 +63,8 @@ func guessed(path string) crontab.Format {
 	return crontab.FormatOf(path)
 }
 
-func formatOf(given *crontab.Format, otherwise crontab.Format) crontab.Format {
-	if given != nil {
-		return *given
-	}
-	return otherwise
-}
-
 // readDirectory reads one like /etc/cron.d, or the spool of users' crontabs.
-func readDirectory(dir string, given *crontab.Format) (sources []Source, notes []Note, err error) {
+func readDirectory(dir string) (sources []Source, notes []Note, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, nil, err
@@ -83,19 +78,19 @@ func readDirectory(dir string, given *crontab.Format) (sources []Source, notes [
 		why, ignored := crontab.Ignored(e.Name())
 		info, err := os.Stat(p)
 		switch {
-		case ignored && e.Name()[0] == '.': // such as .placeholder
+		case strings.HasPrefix(e.Name(), "."): // such as .placeholder
 			continue
 		case ignored:
 		case err != nil:
-			why, ignored = "it cannot be read: "+err.Error(), true
+			why = "it cannot be read: " + err.Error()
 		case !info.Mode().IsRegular():
-			why, ignored = "it is no file, so cron leaves it out", true
+			why = "it is no file, so cron leaves it out"
 		}
-		if ignored {
+		if why != "" {
 			notes = append(notes, Note{Path: p, Why: why})
 			continue
 		}
-		s, err := readFile(p, formatOf(given, format))
+		s, err := readFile(p, format)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -132,14 +127,14 @@ func readFile(path string, f crontab.Format) (Source, error) {
 		return Source{}, err
 	}
 	defer file.Close()
-	text, err := read(file)
+	text, err := readText(file)
 	if err != nil {
 		return Source{}, fmt.Errorf("%s: %w", path, err)
 	}
 	return Source{Path: path, Text: text, Format: f}, nil
 }
 
-func read(r io.Reader) ([]byte, error) {
+func readText(r io.Reader) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(r, maxSize+1))
 	switch {
 	case err != nil:
@@ -171,8 +166,11 @@ func (e *Refusal) Error() string { return e.Path + ": " + e.Why }
 // and access control list. It is there as a whole or not at all. A user's crontab is installed by crontab(1) and kept in the user's
 // home. The error is a *Refusal where the file is not to be changed.
 func (f *File) Write() (backup string, err error) {
-	if why := f.whyNotLoaded(); why != "" {
-		return "", f.refuse("cron would ignore the whole file: "+why, "mend that first; --diff shows the rest")
+	if wrong := crontab.Refused(f.After, f.Format); wrong != nil {
+		if before := crontab.Refused(f.Text, f.Format); before != nil { // its lines are those that are seen now
+			wrong = before
+		}
+		return "", f.refuse("cron would ignore the whole file: "+wrong.Error(), "mend that first; --diff shows the rest")
 	}
 	if f.Path == UserCrontab {
 		return f.install()
@@ -205,7 +203,7 @@ func (f *File) Write() (backup string, err error) {
 	if err := os.Rename(next, filepath.Join(dir, filepath.Base(f.Path))); err != nil {
 		return "", errors.Join(err, os.Remove(next), os.Remove(backup))
 	}
-	return backup, syncFolder(dir)
+	return backup, ownership.SyncFolder(dir)
 }
 
 func (f *File) refuse(why, hint string) error { return &Refusal{f.Path, why, hint} }
@@ -246,22 +244,6 @@ func (f *File) isAsRead() bool {
 		now, err = readFile(f.Path, f.Format)
 	}
 	return err == nil && string(now.Text) == string(f.Text)
-}
-
-// whyNotLoaded says why no cron would load what is to be written; "": one would.
-func (f *File) whyNotLoaded() string {
-	after, before := whyNot(f.After, f.Format), whyNot(f.Text, f.Format)
-	if after != "" && before != "" { // its lines are those that are seen now
-		return before
-	}
-	return after
-}
-
-func whyNot(text []byte, f crontab.Format) string {
-	if wrong := crontab.Refused(text, f); wrong != nil {
-		return wrong.Error()
-	}
-	return ""
 }
 
 // createFile is where tests let somebody change the crontab meanwhile.
@@ -309,13 +291,4 @@ func takeAfter(file, other *os.File) error {
 		return nil //nolint:nilerr // it has none
 	}
 	return unix.Fsetxattr(int(file.Fd()), list, acl[:n], 0)
-}
-
-func syncFolder(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
 }

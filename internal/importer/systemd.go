@@ -61,7 +61,7 @@ func Units(names []string, stdin io.Reader, o Options) (jobs []*Job, err error) 
 	var units []*unit
 	for _, name := range names {
 		if name == "-" {
-			text, err := read(stdin)
+			text, err := readText(stdin)
 			if err != nil {
 				return nil, fmt.Errorf("stdin: %w", err)
 			}

@@ -34,33 +34,26 @@ func (p unitPath) findUnits(name string) ([]*unit, error) {
 		name += ".timer"
 	}
 	timer, err := p.of(name).find(filepath.Base(name))
-	if errors.Is(err, fs.ErrNotExist) && !strings.Contains(name, "/") {
+	switch isMissing := errors.Is(err, fs.ErrNotExist); {
+	case isMissing && strings.Contains(name, "/"):
+		return nil, &os.PathError{Op: "open", Path: name, Err: syscall.ENOENT}
+	case isMissing:
 		hint := "a unit file is named by a path with a /"
 		if _, lacks := os.Lstat(name); lacks == nil {
 			hint = "./" + name + " is the file in this directory"
 		}
 		return nil, &Refusal{name, "no installed unit has this name", hint}
-	}
-	if errors.Is(err, fs.ErrNotExist) {
-		err = &os.PathError{Op: "open", Path: name, Err: syscall.ENOENT}
-	}
-	if err != nil {
+	case err != nil:
 		return nil, err
 	}
-	service := timer.service()
-	var u *unit
-	if beside := p.of(name); len(beside) == 1 {
-		u, err = beside.find(service)
-	} else {
-		err = fs.ErrNotExist
-	}
+	service, err := p.of(name).find(timer.service())
 	if errors.Is(err, fs.ErrNotExist) {
-		u, err = p.find(service)
+		service, err = p.find(timer.service())
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return []*unit{timer}, nil // it is told of the timer
 	}
-	return []*unit{timer, u}, err
+	return []*unit{timer, service}, err
 }
 
 // of returns where a unit is looked for that somebody has named. A name without a / is an installed unit, because what lies in the

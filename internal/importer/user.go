@@ -22,7 +22,7 @@ func ReadUser() (Source, error) {
 	if err != nil {
 		return Source{}, err
 	}
-	text, err := read(bytes.NewReader(out))
+	text, err := readText(bytes.NewReader(out))
 	if err != nil {
 		return Source{}, &Refusal{Path: UserCrontab, Why: err.Error()}
 	}

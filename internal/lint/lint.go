@@ -26,8 +26,8 @@ type Source struct {
 	Format crontab.Format // where it is a crontab
 	Host   int            // files of one number belong to one host
 
-	Has     func(program string) bool // whether the host, whose cron reads the file, has a program; nil: it cannot be looked up
-	Refused string                    // why that cron does not read the file, whatever is in it; "": it does, or nobody knows
+	Here    bool   // the cron of this host reads the file
+	Refused string // why that cron does not read the file, whatever is in it; "": it does, or nobody knows
 
 	order int
 	lines []string
@@ -78,7 +78,7 @@ type Host struct {
 
 // Look finds what is wrong with files, in their order and that of their lines.
 func Look(sources []Source, host Host) []Finding {
-	l := &linter{Host: host, users: map[string]int{}, told: map[string]bool{}}
+	l := newLinter(host)
 	for i := range sources {
 		s := &sources[i]
 		s.order, s.lines = i, strings.Split(string(s.Text), "\n")
@@ -95,7 +95,7 @@ func Look(sources []Source, host Host) []Finding {
 
 // Inside finds what is wrong with the commands of jobs of the daemon. text reads their files anew, for the comments in them.
 func Inside(jobs []*jobfile.Job, text func(path string) []byte) []Finding {
-	l, sources := &linter{users: map[string]int{}}, map[string]*Source{}
+	l, sources := newLinter(Host{}), map[string]*Source{}
 	for _, j := range jobs {
 		path, line := splitPlace(j.Place)
 		if sources[path] == nil {
@@ -114,6 +114,30 @@ type linter struct {
 	locks    []lock         // inside runs
 	users    map[string]int // how many lines of a host take a lock
 	told     map[string]bool
+	plans    map[string]plan // that were read
+}
+
+func newLinter(host Host) *linter {
+	return &linter{Host: host, users: map[string]int{}, told: map[string]bool{}, plans: map[string]plan{}}
+}
+
+// plan is a schedule that was read. print is the same for schedules that mean the same; "": there is none, or it is wrong.
+type plan struct {
+	*schedule.Schedule
+	err   error
+	print string
+}
+
+func (l *linter) plan(exprs []string, zone string) plan {
+	key := strings.Join(append(exprs, cmp.Or(zone, "UTC")), "\n")
+	p, known := l.plans[key]
+	if !known {
+		if p.Schedule, p.err = schedule.Parse(exprs, cmp.Or(zone, "UTC")); p.err == nil && len(exprs) > 0 {
+			p.print = p.Fingerprint()
+		}
+		l.plans[key] = p
+	}
+	return p
 }
 
 // job is what is compared across files.
@@ -286,7 +310,7 @@ func (l *linter) line(s *Source, line *crontab.Line, set settings) {
 		}
 	}
 	l.takes(s, script)
-	l.bare = append(l.bare, job{s, line.Number, "", script.Essence(), fingerprint([]string{line.Fields}, ""), nil})
+	l.bare = append(l.bare, job{s, line.Number, "", script.Essence(), l.plan([]string{line.Fields}, "").print, nil})
 }
 
 // user looks at the word before a command that is a user in one kind of crontab only.
@@ -295,7 +319,7 @@ func (l *linter) user(s *Source, line *crontab.Line, set settings) {
 	switch {
 	case s.Format == crontab.System && (line.User == "leaderrun" && first == "run" || strings.ContainsAny(line.User, "/=$'\"")):
 		l.find(s, line.Number, Syntax, "", "a command stands in the place of the user, and cron ignores the whole file", "write the user before the command")
-	case s.Format == crontab.System && s.Has != nil && l.This != nil && !l.This.IsUser(line.User):
+	case s.Format == crontab.System && s.Here && l.This != nil && !l.This.IsUser(line.User):
 		l.find(s, line.Number, Syntax, "", fmt.Sprintf("%q is no user in /etc/passwd, and cron ignores the whole file", line.User), "write a user of this host before the command")
 	case s.Format == crontab.User && l.This != nil:
 		if why, sure := l.This.UserColumn(line.Command, set["PATH"]); sure {
@@ -325,7 +349,7 @@ func (l *linter) run(c *call) {
 		l.once(c.Source, c.line.Number, Backend, c.Job, noBackend, "write LEADERRUN_BACKEND_FILE=/etc/leaderrun/backend above the lines")
 	}
 	command := crontab.Read("sh", text) // that of --shell
-	found := job{c.Source, c.line.Number, c.Job, command.Essence(), fingerprint(exprs, c.value("timezone")), placeOf(backend)}
+	found := job{c.Source, c.line.Number, c.Job, command.Essence(), l.plan(exprs, c.value("timezone")).print, placeOf(backend)}
 	l.inside(c.Source, c.line.Number, c.Job, command)
 	l.nested(c.Source, c.line.Number, c.Job, command, found.place)
 	l.jobs = append(l.jobs, found)
@@ -405,7 +429,7 @@ func (l *linter) schedule(c *call) (exprs []string, ok bool) {
 		names = []string{"LEADERRUN_SCHEDULE", "LEADERRUN_EVERY"}
 	}
 	says := names[0]
-	if _, err := schedule.Parse(exprs, "UTC"); len(exprs) > 0 && err != nil {
+	if err := l.plan(exprs, "").err; len(exprs) > 0 && err != nil {
 		if says == "--schedule" { // else call says it
 			fault("--schedule is refused: "+err.Error(), "repeat the fields of the line, in quotes")
 		}
@@ -422,23 +446,19 @@ func (l *linter) schedule(c *call) (exprs []string, ok bool) {
 	if d, err := duration.Positive(every); err == nil {
 		says, exprs = names[1], append(slices.Clone(exprs), "@every "+d.String())
 	}
-	if len(exprs) > 0 && !isOnePerTick(c.line.Fields, exprs) {
+	if len(exprs) > 0 && !l.isOnePerTick(c.line.Fields, exprs) {
 		fault(fmt.Sprintf("%s says %q, and cron starts the line at %q", says, strings.Join(exprs, `" and "`), c.line.Fields), "write the same in both places")
 	}
 	return exprs, true
 }
 
 // isOnePerTick says whether cron starts a line with these fields once for each tick. With @every that may be some time after the tick.
-func isOnePerTick(fields string, exprs []string) bool {
-	starts, err := schedule.Parse([]string{fields}, "UTC")
-	if err != nil {
-		return true // cron's, or import's, to tell
-	}
-	ticks, err := schedule.Parse(exprs, "UTC")
-	if err != nil || starts.Fingerprint() == ticks.Fingerprint() {
-		return true
-	}
-	if !strings.HasPrefix(exprs[len(exprs)-1], "@every") {
+func (l *linter) isOnePerTick(fields string, exprs []string) bool {
+	starts, ticks := l.plan([]string{fields}, ""), l.plan(exprs, "")
+	switch {
+	case starts.err != nil, ticks.err != nil, starts.print == ticks.print:
+		return true // what is wrong is cron's, or import's, to tell
+	case !strings.HasPrefix(exprs[len(exprs)-1], "@every"):
 		return false
 	}
 	start, _ := starts.Next(time.Unix(0, 0).AddDate(50, 0, 0)) //nolint:mnd // anywhen
@@ -452,15 +472,6 @@ func isOnePerTick(fields string, exprs []string) bool {
 		}
 	}
 	return true
-}
-
-// fingerprint is the same for schedules that mean the same; "": there is none, or it is wrong.
-func fingerprint(exprs []string, zone string) string {
-	s, err := schedule.Parse(exprs, cmp.Or(zone, "UTC"))
-	if err != nil || len(exprs) == 0 {
-		return ""
-	}
-	return s.Fingerprint()
 }
 
 // outside finds commands that stand beside the run.
@@ -503,16 +514,11 @@ var otherPath = strings.Fields(". doas env export source su sudo")
 // path looks for leaderrun where cron does, once for each PATH.
 func (l *linter) path(c *call) {
 	name, path := c.script.Tokens[c.From].Text, c.set["PATH"]
-	if c.Has == nil || c.Format == crontab.Supercronic || c.inner || strings.Contains(name, "/") {
+	if !c.Here || c.Format == crontab.Supercronic || c.inner || strings.Contains(name, "/") || l.This.IsProgram(name, path) {
 		return
 	}
 	for _, t := range c.script.Tokens[:c.From] {
 		if strings.HasPrefix(t.Text, "PATH=") || slices.Contains(otherPath, filepath.Base(t.Text)) {
-			return
-		}
-	}
-	for dir := range strings.SplitSeq(path, ":") {
-		if filepath.IsAbs(dir) && c.Has(filepath.Join(dir, name)) {
 			return
 		}
 	}

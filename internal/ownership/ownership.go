@@ -277,3 +277,12 @@ func UserName(uid uint32) string {
 	}
 	return "uid " + id
 }
+
+// SyncFolder returns when the names in a folder are on the disk.
+func SyncFolder(path string) error {
+	dir, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}

@@ -22,7 +22,7 @@ var modules = map[string]string{
 	"google.golang.org/grpc":              "tests: the errors of the official client",
 	"github.com/hashicorp/consul/api":     "driver consul",
 	"github.com/aws/aws-sdk-go-v2":        "the signature of requests to S3, of s3fence",
-	"github.com/prometheus/client_golang": "tests: what a node exporter makes of the files of a host, and the linter of names",
+	"github.com/prometheus/client_golang": "tests: the linter of names of metrics",
 	"github.com/prometheus/client_model":  "the messages that expfmt writes and reads",
 	"github.com/prometheus/common":        "the text format of metrics: its writer and parser (expfmt), which names it takes (model)",
 	"github.com/jackc/pgx/v5":             "driver postgres: its log-in and its messages (pgconn, pgproto3); tests: a driver of PostgreSQL for package fence/sqlfence",

@@ -16,7 +16,6 @@ var skips = map[string]string{
 	"fence/sqlfence/sqlite_nocgo_test.go":         "built without cgo; make test-all builds it with",
 	"internal/crontab/load_test.go":               "the crontab of another cron",
 	"internal/supervise/credential_linux_test.go": "a kernel without keys",
-	"internal/supervise/pending_linux_test.go":    "a file system without leases",
 	"internal/supervise/terminal_linux_test.go":   "no pseudo-terminals",
 	"internal/ownership/acl_linux_test.go":        "a file system without ACLs",
 	"schedule/reference_test.go":                  "an input that does not fit",

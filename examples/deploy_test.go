@@ -2,7 +2,6 @@ package examples
 
 import (
 	"fmt"
-	"net"
 	"strings"
 	"testing"
 
@@ -72,20 +71,4 @@ func TestDeployFailures(t *testing.T) {
 			}
 		})
 	}
-	t.Run("lost", func(t *testing.T) {
-		t.Parallel()
-		servers.Require(t, "redis")
-		// The server is new; its clients wait until it cannot have forgotten a lease.
-		r := servers.Redis(t, servers.RedisOptions{})
-		w := newWorld(t)
-		w.write("backend", "redis://"+net.JoinHostPort("127.0.0.1", fmt.Sprint(r.Port))+"?longest-ttl=5s")
-		w.tool("shop-migrate", "echo migrating >>$DIR/log", "while :; do sleep 0.01; done")
-		h := w.start(w.with("LEADERRUN_TTL=5s"), "", absolute(t, "deploy/migrate.sh"))
-		w.until("log", "migrating")
-		r.Do(t, "del", "leaderrun:{migrate-shop}:lease")
-		code, output := h.wait()
-		if code != 75 || !strings.HasSuffix(output, "migrate: it was stopped half-way, because the lease was lost; look at the database first\n") {
-			t.Errorf("code %d, want 75, and it says %q", code, output)
-		}
-	})
 }

@@ -19,13 +19,9 @@ type kept struct {
 	checksApart bool // the check and the write are two steps
 	raisesLate  bool // Raise does nothing
 	tears       bool // a write is two halves
-	tearsLocked bool // so it is, and others wait until it is whole; readers do not
 	strict      bool // an equal token is refused
-	once        bool // so it is at the second raise
-	forgives    bool // a refusal lowers the fence
 	imprecise   bool // tokens are compared as floating-point numbers
 	denies      bool // a write is done and refused
-	misnames    bool // a refusal does not know why
 }
 
 func (k *kept) subject() Subject {
@@ -39,7 +35,7 @@ func (k *kept) subject() Subject {
 					if k.raisesLate {
 						return nil
 					}
-					return k.enter(r, func() {}, k.once)
+					return k.enter(r, func() {})
 				},
 				Write: func(_ context.Context, value string) error {
 					gate.Step("before the check")
@@ -65,12 +61,6 @@ func (k *kept) write(r fence.Run, value string, gate *Gate) error {
 			return err
 		}
 		gate.Step("in the middle")
-	case k.tearsLocked:
-		return k.enter(r, func() {
-			k.set(value[:len(value)/2])
-			gate.Step("in the middle")
-			k.set(value)
-		})
 	case k.denies && gate != nil && r.Token >= firstToken:
 		if err := k.enter(r, func() { k.set(value) }); err != nil {
 			return err
@@ -86,22 +76,15 @@ func (k *kept) set(value string) {
 	k.value = value
 }
 
-func (k *kept) enter(r fence.Run, write func(), strict ...bool) error {
+func (k *kept) enter(r fence.Run, write func()) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	below := r.Token < k.highest
 	if k.imprecise {
 		below = float32(r.Token) < float32(k.highest)
 	}
-	if below || (k.strict || len(strict) > 0 && strict[0]) && r.Token == k.highest {
-		refused := &fence.StaleError{Resource: "memory", Token: r.Token, Highest: k.highest}
-		if k.forgives {
-			k.highest = r.Token
-		}
-		if k.misnames {
-			refused.Highest += 7
-		}
-		return refused
+	if below || k.strict && r.Token == k.highest {
+		return &fence.StaleError{Resource: "memory", Token: r.Token, Highest: k.highest}
 	}
 	k.highest = r.Token
 	write()
@@ -113,16 +96,12 @@ func TestGoodResource(t *testing.T) { Run(t, (&kept{}).subject()) }
 // A suite that passes everything proves nothing.
 func TestBadResourcesAreFound(t *testing.T) {
 	for name, k := range map[string]*kept{
-		"the check and the write are two steps":               {checksApart: true},
-		"the fence is not raised first":                       {raisesLate: true},
-		"a write can be seen in its middle":                   {tears: true},
-		"a write can be seen in its middle, by readers alone": {tearsLocked: true},
-		"an equal token is refused":                           {strict: true},
-		"an equal token is refused at the raise":              {once: true},
-		"a refusal lowers the fence":                          {forgives: true},
-		"tokens are compared as floating-point numbers":       {imprecise: true},
-		"a write is done and refused":                         {denies: true},
-		"a refusal names another token":                       {misnames: true},
+		"the check and the write are two steps":         {checksApart: true},
+		"the fence is not raised first":                 {raisesLate: true},
+		"a write can be seen in its middle":             {tears: true},
+		"an equal token is refused":                     {strict: true},
+		"tokens are compared as floating-point numbers": {imprecise: true},
+		"a write is done and refused":                   {denies: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &recorder{TB: t}

@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
 	"strings"
 	"testing"
-	"testing/synctest"
 
 	"github.com/leaderrun/leaderrun/fence"
 	"github.com/leaderrun/leaderrun/fence/s3fence"
@@ -141,20 +139,4 @@ func answersOf(t *testing.T, s *servers.S3Server, change func(*http.Response) er
 	front := httptest.NewServer(passTo(t, s, change))
 	t.Cleanup(front.Close)
 	return func(c *s3fence.Config) { c.Endpoint = front.URL }
-}
-
-// While the server stays away, the tries end.
-func TestTriesEnd(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		asked := 0
-		f := &faulty{Store: nil, before: func(request) error { asked++; return errLost }}
-		_, err := (&s3fence.Object{Store: f, Key: "k"}).Raise(t.Context(), run(1))
-		if !errors.Is(err, errLost) || asked < 3 || asked > 10 {
-			t.Errorf("after %d tries: %v", asked, err)
-		}
-		if err := (&s3fence.Object{Store: f, Key: "k"}).Read(t.Context(), io.Discard); !errors.Is(err, errLost) {
-			t.Errorf("read: %v", err)
-		}
-	})
 }

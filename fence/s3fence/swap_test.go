@@ -27,40 +27,6 @@ func afterMine(t *testing.T, s s3fence.Store, do func() error) *faulty {
 	}}
 }
 
-// A later run raises the fence, or replaces the data, before the older one has looked what became of its write: it was written in
-// its time, and its data must not be deleted as that of a run that was refused. But it was the last: what the look has found is not to be
-// written over.
-func TestOvertakenBeforeTheLook(t *testing.T) {
-	t.Parallel()
-	s := newServer(t)
-	b := bucketOf(t, s)
-	plain := &s3fence.Object{Store: b, Key: "k"}
-	for name, later := range map[string]func() string{
-		"raised":         func() string { raise(t, plain, 8); return "mine" },
-		"replaced":       func() string { write(t, raise(t, plain, 8), "later"); return "later" },
-		"replaced twice": func() string { w := raise(t, plain, 8); write(t, w, "x"); write(t, w, "later"); return "later" },
-	} {
-		s.API(t, "DELETE", "/bucket/k", "")
-		want := ""
-		f := afterMine(t, b, func() error { want = later(); return errLost })
-		w := raise(t, &s3fence.Object{Store: f, Key: "k"}, 7)
-		err := w.Replace(t.Context(), strings.NewReader("mine"))
-		_, stale := errors.AsType[*fence.StaleError](err)
-		switch {
-		case name != "replaced twice" && err != nil:
-			t.Errorf("%s: %v", name, err)
-		case name == "replaced twice" && (stale || !errors.Is(err, s3fence.ErrUnclear)): // it was there, and may have been read
-			t.Errorf("%s: %v", name, err)
-		}
-		for range 2 {
-			wantStale(t, w.Replace(t.Context(), strings.NewReader("too late")), 7, 8)
-			if got := read(t, plain); got != want || want == "" {
-				t.Errorf("%s: read %q, want %q", name, got, want)
-			}
-		}
-	}
-}
-
 // An answer is lost, and until the look others of the same run have replaced the data twice: ours was deleted, and must not be named again.
 func TestReplacedTwiceBeforeTheLook(t *testing.T) {
 	t.Parallel()

@@ -76,24 +76,14 @@ func aimed() {
 
 func TestScripts(t *testing.T) { runScripts(t, "testdata") }
 
-func TestRedisScripts(t *testing.T) {
-	servers.Require(t, "redis")
-	runScripts(t, "testdata/redis")
-}
-
-func TestConsulScripts(t *testing.T) {
-	servers.Require(t, "consul")
-	runScripts(t, "testdata/consul")
-}
-
-func TestS3Scripts(t *testing.T) {
-	servers.Require(t, "s3")
-	runScripts(t, "testdata/s3")
-}
-
-func TestEtcdScripts(t *testing.T) {
-	servers.Require(t, "etcd")
-	runScripts(t, "testdata/etcd")
+// TestServerScripts runs those that need a server of one kind.
+func TestServerScripts(t *testing.T) {
+	for _, name := range []string{"redis", "consul", "s3", "etcd"} {
+		t.Run(name, func(t *testing.T) {
+			servers.Require(t, name)
+			runScripts(t, "testdata/"+name)
+		})
+	}
 }
 
 func runScripts(t *testing.T, dir string) {

@@ -239,33 +239,6 @@ func TestFenceHTTPGivesUp(t *testing.T) {
 	p.expect(t, "PUT", "5", 409, "6")
 }
 
-func TestFenceHTTPWithoutUpstream(t *testing.T) {
-	t.Parallel()
-	const nobody = "127.0.0.1:1" // a system gives away no port below 1024
-	said := ""
-	h := New(Options{
-		Resource: "service", Keep: new(httpfence.Memory), Upstream: &url.URL{Scheme: "http", Host: nobody},
-		Patience: time.Minute, Log: slog.DiscardHandler,
-		Tell: func(_ slog.Level, event string, r *http.Request, err error, _ int64) {
-			said += fmt.Sprintf("%s: %s %s: %v\n", event, r.Method, r.URL.Path, err)
-		},
-	})
-	for _, x := range []struct{ token, want string }{{"5", "5"}, {"", ""}} {
-		r := httptest.NewRequestWithContext(t.Context(), "GET", "/a", http.NoBody)
-		if x.token != "" {
-			r.Header.Set(httpfence.Header, x.token)
-		}
-		w := httptest.NewRecorder()
-		h.ServeHTTP(w, r)
-		if w.Code != 502 || w.Header().Get(httpfence.Header) != x.want || strings.Contains(w.Body.String(), nobody) {
-			t.Errorf("%d %v %q", w.Code, w.Header(), w.Body)
-		}
-	}
-	if !strings.Contains(said, "upstream_failed: GET /a: 502 Bad Gateway: dial tcp") {
-		t.Errorf("said %q", said)
-	}
-}
-
 // What the service sees, and what its client gets, is what it would be without the proxy.
 func TestFenceHTTPPassesOn(t *testing.T) {
 	t.Parallel()

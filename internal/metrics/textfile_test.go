@@ -15,8 +15,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/prometheus/client_golang/prometheus"
-	dto "github.com/prometheus/client_model/go"
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/internal/filename"
@@ -79,30 +77,6 @@ func TestRunsAddToTheFile(t *testing.T) {
 	}
 	if diff := cmp.Diff(string(want), string(contentOf(t, dir, "nightly report"))); diff != "" {
 		t.Errorf("the file differs from testdata/three-runs.prom (-):\n%s", diff)
-	}
-}
-
-// A node exporter takes the files of a host together: no series twice, one help text a metric.
-func TestFilesOfJobsGoTogether(t *testing.T) {
-	dir := t.TempDir()
-	jobs := []string{"a", "A", "a/b", "..", "\xff", strings.Repeat("x", 255), strings.Repeat("\n", 255)}
-	var all prometheus.Gatherers
-	for _, job := range jobs {
-		f := NewTextfile(dir, job)
-		observe(f.Set, job, "h")
-		f.Ended(job, ran("h", 0), tick, tick)
-		if err := f.Write(); err != nil {
-			t.Fatal(err)
-		}
-		families := parsed(t, contentOf(t, dir, job))
-		all = append(all, prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) { return families, nil }))
-	}
-	if _, err := all.Gather(); err != nil {
-		t.Error(err)
-	}
-	files, err := filepath.Glob(filepath.Join(dir, "*.prom"))
-	if err != nil || len(files) != len(jobs) {
-		t.Errorf("the collector reads %q (%v)", files, err)
 	}
 }
 

@@ -239,27 +239,3 @@ func TestTheShareOfAPlaceThatCannotBeRead(t *testing.T) {
 		}
 	})
 }
-
-// A shard that is kept for another host, as `run --slots --min-hold` leaves it, is not asked for all the time.
-func TestAShardThatIsKeptForAnotherHost(t *testing.T) {
-	inFleet(t, 2, func(t *testing.T, f *fleet) {
-		g, err := f.mem.Acquire(t.Context(), backends.Claim{
-			Job: "job#0", Holder: backends.Holder{ID: "r", Host: "other", PID: 1}, TTL: ttl, MinHold: time.Hour,
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := f.mem.Finish(t.Context(), g, backends.Outcome{State: backends.Done}); err != nil {
-			t.Fatal(err)
-		}
-		a := f.join("a")
-		time.Sleep(20 * ttl)
-		if n := a.asked(); n > 450 || f.running(1) != "a" {
-			t.Errorf("%d requests", n)
-		}
-		time.Sleep(time.Hour)
-		if f.running(0) != "a" {
-			t.Error("nobody runs it after its time")
-		}
-	})
-}

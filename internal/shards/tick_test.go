@@ -78,22 +78,6 @@ func TestAShardFails(t *testing.T) {
 	})
 }
 
-// A store that does not answer is asked for as long as a single job would.
-func TestTheStoreDoesNotAnswer(t *testing.T) {
-	inBed(t, func(t *testing.T, b *bed) {
-		a := b.host("a")
-		a.Cut(true)
-		o := a.work(3, time.Second, nil)
-		if o.Stop == nil || o.Stop.Ending != runner.Unreachable || b.since() < 5*time.Second || b.since() > 7*time.Second {
-			t.Errorf("%+v after %v", o, b.since())
-		}
-		time.AfterFunc(3*time.Second, func() { a.Cut(false) })
-		if o = a.work(3, time.Second, nil); !o.IsDone() {
-			t.Errorf("%+v", o)
-		}
-	})
-}
-
 // A tick that was begun is over before the next one begins: its shards would be missed.
 func TestTheNextTickWaitsForAnEarlierOne(t *testing.T) {
 	for _, wait := range []time.Duration{0, runner.Forever} {
@@ -141,30 +125,6 @@ func TestATickThatNobodyFinished(t *testing.T) {
 	}
 }
 
-// Keys have no order, and another key's run is only in the way of its shard.
-func TestKeys(t *testing.T) {
-	inBed(t, func(t *testing.T, b *bed) {
-		key := func(key string, wait time.Duration) func(*Tick) {
-			return func(t *Tick) { t.Trigger.Tick, t.Trigger.Once, t.Wait = 0, key, wait }
-		}
-		done := make(chan Outcome)
-		go func() { done <- b.host("a").work(3, 10*time.Second, key("one", 0)) }()
-		time.Sleep(time.Second)
-		if o := b.host("b").work(3, time.Second, key("two", 0)); o.Busy == nil { // shard 0 is another key's
-			t.Errorf("%+v", o)
-		}
-		if o := b.host("b").work(3, time.Second, key("two", runner.Forever)); !o.IsDone() {
-			t.Errorf("%+v", o)
-		}
-		if o := <-done; !o.IsDone() {
-			t.Errorf("%+v", o)
-		}
-		if o := b.host("c").work(5, time.Second, key("one", 0)); !o.IsDone() || o.Trigger.Parts != 3 || len(b.ran) != 6 {
-			t.Errorf("%+v", o)
-		}
-	})
-}
-
 // If an operator asks all shards to end, a host whose run is over before it hears of that begins no other.
 func TestABrokenShardThatIsShort(t *testing.T) {
 	inBed(t, func(t *testing.T, b *bed) {
@@ -181,26 +141,5 @@ func TestABrokenShardThatIsShort(t *testing.T) {
 		if o.Stop == nil || o.Stop.Ending != runner.Broken || o.Done != 1 || len(b.ran) != 1 {
 			t.Errorf("%+v, ran %q", o, b.ran)
 		}
-	})
-}
-
-// A host that stands by looks at what others run now and then, and is there when one of them dies.
-func TestAtRest(t *testing.T) {
-	inBed(t, func(t *testing.T, b *bed) {
-		go b.host("a").work(8, time.Hour, func(t *Tick) { t.Parallel = 8; rerun(t) })
-		time.Sleep(time.Second)
-		c := b.host("b")
-		go c.work(8, time.Second, rerun)
-		time.Sleep(ttl)
-		before := c.looks.Load()
-		time.Sleep(10 * time.Minute)
-		if per := float64(c.looks.Load()-before) / (600 / ttl.Seconds()); per > 4*8 {
-			t.Errorf("%.0f looks in a TTL", per)
-		}
-		if len(c.claims) != 0 {
-			t.Errorf("claimed %q", c.claims)
-		}
-		c.End()
-		b.stop()
 	})
 }

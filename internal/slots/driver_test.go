@@ -113,23 +113,6 @@ func TestAClaimThatArrivesLateIsRefused(t *testing.T) {
 	})
 }
 
-// A command that is not to start after all gives its slot back, and what may be its.
-func TestAbandonGivesTheSlotBack(t *testing.T) {
-	inBed(t, func(t *testing.T, b *bed) {
-		d := New(b.host("a"), "job", 3, "a", nil)
-		c := backends.Claim{Job: "job", Holder: backends.Holder{ID: "h", Host: "a"}, TTL: ttl}
-		if _, err := d.Acquire(t.Context(), c); err != nil {
-			t.Fatal(err)
-		}
-		if err := d.Abandon(t.Context(), c); err != nil {
-			t.Fatal(err)
-		}
-		if s, err := b.store.Inspect(t.Context(), "job#0"); err != nil || s.Lease != nil || !s.Record.Free() {
-			t.Errorf("slot 0 is not free: %+v, %v", s, err)
-		}
-	})
-}
-
 // Whichever slot becomes free, and whenever its news arrive: a standby is there at once.
 func TestStandbyTakesTheSlotThatBecomesFree(t *testing.T) {
 	for slot := range 4 {
@@ -210,22 +193,6 @@ func TestNobodyGivesUpSlotsOfTheDead(t *testing.T) {
 			}
 		})
 	}
-}
-
-// Two numbers of slots are two ideas of who does what: whoever has the smaller one says so, and goes on.
-func TestMoreSlotsElsewhere(t *testing.T) {
-	inBed(t, func(t *testing.T, b *bed) {
-		g := b.take(2, "b", ttl)
-		a := b.host("a")
-		if a.run(2, 0, nil); !strings.Contains(a.warned, "job#2 is taken by b") {
-			t.Errorf("warned: %q", a.warned)
-		}
-		a.warned = ""
-		b.free(g)
-		if a.run(2, 0, nil); a.warned != "" {
-			t.Errorf("warned: %q", a.warned)
-		}
-	})
 }
 
 // Hazard: the grant of a slot came too late for the machine, which claims again and is granted another one: the first is forgotten.

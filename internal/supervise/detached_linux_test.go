@@ -1,7 +1,6 @@
 package supervise
 
 import (
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,28 +8,6 @@ import (
 
 	"github.com/leaderrun/leaderrun/internal/lifeline"
 )
-
-func TestARunCanHaveFilesOfItsOwn(t *testing.T) {
-	in, err := os.CreateTemp(t.TempDir(), "in")
-	must(t, err)
-	_, err = in.WriteString("from stdin\n")
-	must(t, err)
-	_, err = in.Seek(0, io.SeekStart)
-	must(t, err)
-	reader, writer, err := os.Pipe()
-	must(t, err)
-	defer reader.Close()
-	r := prepare(t, Options{Detached: true, Files: [3]*os.File{in, writer, writer}})
-	must(t, writer.Close()) // the guardian has its own
-	r.start(r.shell("cat; echo to stderr >&2"), far())
-	r.wait(lifeline.Dead)
-	must(t, r.Close()) // or the pipe never ends
-	text, err := io.ReadAll(reader)
-	must(t, err)
-	if string(text) != "from stdin\nto stderr\n" {
-		t.Errorf("the run wrote %q", text)
-	}
-}
 
 // A detached run has nothing of our terminal's session, whether there is one or not.
 func TestADetachedRunHasASessionOfItsOwn(t *testing.T) {

@@ -4,15 +4,10 @@ import (
 	"errors"
 	"os"
 	"os/exec"
-	"os/signal"
-	"path/filepath"
-	"runtime/debug"
 	"slices"
 	"syscall"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/leaderrun/leaderrun/internal/boottime"
 	"github.com/leaderrun/leaderrun/internal/lifeline"
@@ -131,47 +126,6 @@ func TestAGuardianForkedAfterItWasGivenUpIsKilled(t *testing.T) {
 	eventually(t, "what was forked is killed", func() bool { return !running(young) })
 	release()
 	<-done
-}
-
-// The same where the kernel itself lets exec(2) hang: on a file that somebody else has a lease of (fcntl(2), F_SETLEASE).
-func TestAnExecThatHangsIsKilled(t *testing.T) {
-	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // a collection waits for what is in vfork(2)
-	path := filepath.Join(t.TempDir(), "leased")
-	must(t, os.WriteFile(path, []byte("no program"), 0o755))
-	file, err := os.OpenFile(path, os.O_RDWR, 0)
-	must(t, err)
-	defer file.Close()
-	if _, err := unix.FcntlInt(file.Fd(), unix.F_SETLEASE, unix.F_WRLCK); err != nil {
-		t.Skip("no lease on this file system:", err)
-	}
-	signal.Ignore(syscall.SIGIO) // by which the kernel asks for the lease back
-	defer signal.Reset(syscall.SIGIO)
-	begin := beginGuardian
-	defer func() { beginGuardian = begin }()
-	beginGuardian = func(_ string, inherited []int, standard [3]uintptr, detached bool) (guardian.Begun, error) {
-		return begin(path, inherited, standard, detached)
-	}
-	done := make(chan struct{})
-	pending := Begin(Options{Detached: true, Forked: func() { close(done) }})
-	var hung []int
-	eventually(t, "a child hangs", func() bool {
-		guards.mu.Lock()
-		defer guards.mu.Unlock()
-		if f := guards.forks[pending.guard]; f != nil {
-			forked, _ := tree.ForkedBy(f.thread)
-			hung = slices.DeleteFunc(forked, func(pid int) bool { return slices.Contains(f.before, pid) })
-		}
-		return len(hung) == 1
-	})
-	if _, err := pending.By(boottime.Now()); !errors.Is(err, ErrTooLate) {
-		t.Error(err)
-	}
-	select {
-	case <-done:
-	case <-time.After(patience):
-		t.Error("the start hangs on")
-	}
-	eventually(t, "nothing is left", func() bool { return syscall.Kill(hung[0], 0) != nil })
 }
 
 // Nothing is forked any more for a start that was given up before.

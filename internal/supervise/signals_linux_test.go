@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -88,44 +87,6 @@ func noNohup(t *testing.T) {
 
 // libcSignals are 32 and 33, glibc's own: its posix_spawn(3), which make(1) uses, leaves them ignored.
 const libcSignals = 3 << 31
-
-func TestLookPath(t *testing.T) {
-	dir := t.TempDir()
-	for _, name := range []string{"first", "second"} {
-		must(t, os.Mkdir(filepath.Join(dir, name), 0o755))
-	}
-	must(t, os.WriteFile(filepath.Join(dir, "first", "plain"), nil, 0o644))
-	must(t, os.WriteFile(filepath.Join(dir, "second", "tool"), nil, 0o755))
-	must(t, os.WriteFile(filepath.Join(dir, "second", "plain"), nil, 0o755))
-	must(t, os.WriteFile(filepath.Join(dir, "first", "only"), nil, 0o644))
-	must(t, os.WriteFile(filepath.Join(dir, "here"), nil, 0o755))
-	must(t, os.Mkdir(filepath.Join(dir, "first", "tool"), 0o755))
-	t.Chdir(dir)
-	t.Setenv("PATH", "first::"+dir+"/second")
-	tests := []struct {
-		name, path string
-		code       int
-	}{
-		{"tool", dir + "/second/tool", 0},
-		{"plain", dir + "/second/plain", 0},
-		{"here", "./here", 0},
-		{"./here", "./here", 0},
-		{dir + "/here", dir + "/here", 0},
-		{"only", "", 126},
-		{"first/only", "", 126},
-		{"./first", "", 126},
-		{"absent", "", 127},
-		{"./absent", "", 127},
-		{"here/absent", "", 127},
-		{"", "", 127},
-	}
-	for _, test := range tests {
-		path, code, err := LookPath(test.name)
-		if path != test.path || code != test.code || (err == nil) != (code == 0) {
-			t.Errorf("%q: got %q, %d, %v", test.name, path, code, err)
-		}
-	}
-}
 
 func TestFindCgroup(t *testing.T) {
 	const hybrid = "31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw\n41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n"

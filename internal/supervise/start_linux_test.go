@@ -241,32 +241,6 @@ func TestTooLateStartsNothing(t *testing.T) {
 	})
 }
 
-func TestStartWithAStoppedGuardianReturnsBeforeTheEnd(t *testing.T) {
-	tiers(t, func(t *testing.T, o Options) {
-		inTime(t, func(longer func(time.Duration) time.Duration) (slept bool) {
-			r := prepare(t, o)
-			stop(t, r.Guard.pid)
-			d := in(longer(200 * time.Millisecond))
-			err := r.Start(r.shell("echo >ran"), d)
-			late := boottime.Now().Sub(d.End)
-			if errors.Is(err, ErrTooLate) {
-				return true
-			}
-			if !errors.Is(err, ErrGuardian) || !strings.HasSuffix(err.Error(), notStarted) {
-				t.Errorf("got %v", err)
-			}
-			r.wait(lifeline.Dead)
-			if r.has("ran") {
-				t.Error("the command ran")
-			}
-			if late > 0 {
-				t.Logf("%v after the end", late)
-			}
-			return late > 0
-		})
-	})
-}
-
 func TestCloseWithoutStart(t *testing.T) {
 	for range 3 {
 		r := prepare(t, Options{})

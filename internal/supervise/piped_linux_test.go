@@ -78,7 +78,7 @@ func startPiped(t *testing.T, line string, signals <-chan syscall.Signal) (pid i
 		}
 		over <- status
 	}()
-	pid, err := strconv.Atoi(strings.TrimSpace(<-first))
+	pid, err := strconv.Atoi(strings.Fields(<-first)[0])
 	if err != nil {
 		t.Fatal(err)
 	}

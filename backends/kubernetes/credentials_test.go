@@ -112,12 +112,3 @@ func (w *world) revocable() string {
 }
 
 func (w *world) secrets() string { return "/api/v1/namespaces/" + w.namespace + "/secrets" }
-
-func (w *world) text(path string) string {
-	w.Helper()
-	b, err := os.ReadFile(path)
-	if err != nil {
-		w.Fatal(err)
-	}
-	return string(b)
-}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/backends/kubernetes/api"
 	"github.com/leaderrun/leaderrun/test/suite"
 )
 
@@ -97,19 +96,5 @@ func listsJobs(w *world) {
 	slices.Sort(want)
 	if got, err := w.other.Jobs(w.Context()); err != nil || !slices.Equal(got, want) {
 		w.Errorf("jobs %q, %v; want %q", got, err, want)
-	}
-}
-
-// pages lists all Leases of the prefix, so many at a time.
-func (w *world) pages(size int) (n int, err error) {
-	c, ok := w.d.client.(*api.Client)
-	if !ok {
-		w.Fatal("no client")
-	}
-	for from := ""; ; {
-		_, from, err = c.List(w.Context(), w.d.cfg.selector(), size, from)
-		if n++; err != nil || from == "" {
-			return n, err
-		}
 	}
 }

@@ -1,7 +1,6 @@
 package servers
 
 import (
-	"context"
 	"database/sql"
 	"net"
 	"strings"
@@ -78,7 +77,7 @@ var kinds = map[string]func(t *testing.T) served{
 			}
 			db := sql.OpenDB(c)
 			defer func() { _ = db.Close() }()
-			return text, db.QueryRowContext(context.Background(), query).Scan(&text)
+			return text, db.QueryRowContext(t.Context(), query).Scan(&text)
 		}
 		return served{s, s.Addr(), func() { _, _ = ask("CREATE TABLE kept AS SELECT 'value'") }, func() (string, error) { return ask("SELECT * FROM kept") }}
 	},

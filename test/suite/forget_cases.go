@@ -1,11 +1,9 @@
 package suite
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
 )
@@ -15,34 +13,6 @@ func (s *scene) forgetTick(tick int64) backends.Order {
 	o := s.newOrder(backends.ForgetTick, 0)
 	o.Tick = tick
 	return o
-}
-
-func forgottenTick(s *scene) {
-	d, other := s.open(), s.open()
-	for n := range int64(3) {
-		s.Finish(d, s.granted(d, withTick(s.claim(), s.tick(n))))
-	}
-	s.over(other, s.forgetTick(s.tick(1))) // another one was recorded since somebody looked
-	s.ordered(other, s.forgetTick(s.tick(2)))
-	s.refusal(d, withTick(s.claim(), s.tick(1)), backends.IsDone)
-	s.refusal(d, withTick(s.claim(), s.tick(0)), backends.IsDone)
-	g := s.granted(d, withTick(s.claim(), s.tick(2)))
-	s.wantRun(g, s.tick(2), 1)
-	s.denied(other, s.forgetTick(s.tick(2)), backends.Held)
-	s.Renew(d, g)
-	s.Finish(d, g)
-	s.refusal(other, withTick(s.claim(), s.tick(2)), backends.IsDone)
-}
-
-// forgottenFirst: the history may know nothing of what ran before the forgotten tick.
-func forgottenFirst(s *scene) {
-	d, other := s.open(), s.open()
-	s.Finish(d, s.granted(d, withRerun(s.claim(), s.tick(1))))
-	s.ordered(other, s.forgetTick(s.tick(1)))
-	s.refusal(d, withRerun(s.claim(), s.tick(0)), backends.IsEarlier)
-	g := s.granted(d, withRerun(s.claim(), s.tick(1)))
-	s.wantRun(g, s.tick(1), 1)
-	s.Finish(d, g)
 }
 
 func forgottenKey(s *scene) {
@@ -68,23 +38,6 @@ func forgottenKey(s *scene) {
 	s.refusal(other, once(forget.Key), backends.IsDone)
 	forget.Key = "d"
 	s.over(other, forget)
-}
-
-func forgottenSchedule(s *scene) {
-	d, other := s.open(), s.open()
-	s.Finish(d, s.granted(d, s.claim()))
-	s.over(other, s.newOrder(backends.ForgetSchedule, 0))
-	from := func(n int64, fingerprint string) backends.Claim {
-		c := withTick(s.claim(), s.tick(n))
-		c.Schedule = backends.Schedule{Fingerprint: fingerprint, Text: fingerprint}
-		return c
-	}
-	s.Finish(d, s.granted(d, from(1, "1")))
-	s.Finish(d, s.granted(d, from(2, "2")))
-	s.refusal(other, from(3, "1"), backends.Outdated)
-	s.ordered(other, s.newOrder(backends.ForgetSchedule, 0))
-	s.refusal(other, from(2, "1"), backends.IsDone) // the ticks are known
-	s.Finish(other, s.granted(other, from(3, "1")))
 }
 
 func forgottenJob(s *scene) {
@@ -178,42 +131,6 @@ func ordersUnknown(s *scene) {
 	if slices.Contains(s.jobs(d), s.job) {
 		s.Error("an order has made a record")
 	}
-}
-
-func orderCancelled(s *scene) {
-	d := s.open()
-	g := s.granted(d, s.claim())
-	ctx, cancel := context.WithCancel(s.Context())
-	cancel()
-	s.untouched(d, "an order with a cancelled context", func() {
-		for _, kind := range everyOrder() {
-			s.returns(string(kind), func() {
-				err := d.Order(ctx, s.newOrder(kind, g.Token))
-				if err == nil {
-					s.Errorf("%s with a cancelled context: no error", kind)
-				}
-				s.wantNoAnswer(string(kind), err)
-			})
-		}
-	})
-	s.Finish(d, g)
-}
-
-func orderCancelledInFlight(s *scene) {
-	d, other := s.open(), s.open()
-	g := s.granted(d, s.claim())
-	resume := s.h.Stall(s.T)
-	defer resume()
-	o := s.newOrder(backends.Stop, g.Token)
-	ctx, cancel := context.WithTimeout(s.Context(), 50*time.Millisecond)
-	defer cancel()
-	s.returns("stop", func() { s.wantNoAnswer("stop", other.Order(ctx, o)) })
-	resume()
-	s.eventually("stop", func() error { return other.Order(s.Context(), o) })
-	if s.Renew(d, g).Break == nil {
-		s.Error("a renewal does not carry the request")
-	}
-	s.Finish(d, g)
 }
 
 // order gives a random order about an attempt's run, in both worlds.

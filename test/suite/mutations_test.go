@@ -219,7 +219,7 @@ func tickMutants() []mutant {
 	return []mutant{
 		{"ticks are forgotten", "a tick is granted once", claims(func(_ backends.Record, c *backends.Claim) { c.Tick = 0 })},
 		{
-			"open counts as failed", "a tick that never started is open",
+			"open counts as failed", "agrees with the decision",
 			finishing(func(v backends.View, g backends.Grant, o backends.Outcome) backends.EndDecision {
 				if o.State == backends.Open {
 					o.State = backends.Failed
@@ -237,15 +237,15 @@ func tickMutants() []mutant {
 			}
 			return backends.Decide(v, c)
 		})},
-		{"a tick may be divided in several ways", "a tick is divided in one way", claims(func(r backends.Record, c *backends.Claim) {
+		{"a tick may be divided in several ways", "agrees with the decision", claims(func(r backends.Record, c *backends.Claim) {
 			if c.Parts != 0 && r.Parts != 0 {
 				c.Parts = r.Parts
 			}
 		})},
-		{"no start deadline", "a start deadline", claims(func(_ backends.Record, c *backends.Claim) { c.StartDeadline = 0 })},
+		{"no start deadline", "agrees with the decision", claims(func(_ backends.Record, c *backends.Claim) { c.StartDeadline = 0 })},
 		{"keys are forgotten", "a once-key is granted once", claims(func(_ backends.Record, c *backends.Claim) { c.Once = "" })},
 		{
-			"no schedules", "schedules supersede each other",
+			"no schedules", "agrees with the decision",
 			claims(func(_ backends.Record, c *backends.Claim) { c.Schedule = backends.Schedule{} }),
 		},
 		{
@@ -282,7 +282,7 @@ func storeMutants() []mutant {
 			}
 		})},
 		{
-			"break requests are dropped", "a renewal carries a break request",
+			"break requests are dropped", "a stop request reaches the holder",
 			renewing(func(v backends.View, g backends.Grant) backends.RenewDecision {
 				v.Record.Break = nil
 				return backends.DecideRenew(v, g)

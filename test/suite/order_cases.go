@@ -19,15 +19,10 @@ var orderCases = []testCase{
 	{"a revoked run leaves a silence of its own", nil, revokedSilence},
 	{"an order that is overtaken is decided anew", comesBetween, overtakenOrder},
 	{"a dead holder's job is free at once", nil, declaredDead},
-	{"a forgotten tick runs again", nil, forgottenTick},
-	{"nothing older than a forgotten tick runs", nil, forgottenFirst},
 	{"a forgotten key runs again", nil, forgottenKey},
-	{"a forgotten schedule", nil, forgottenSchedule},
 	{"a forgotten job keeps its token", nil, forgottenJob},
 	{"a lost reply of an order costs nothing", nil, lostOrder},
 	{"orders about an unknown job", nil, ordersUnknown},
-	{"a cancelled order returns at once", nil, orderCancelled},
-	{"an order whose context ends in flight returns", hasStall, orderCancelledInFlight},
 }
 
 func (l lossy) Order(ctx context.Context, o backends.Order) error {

@@ -94,9 +94,9 @@ func orderMutants() []mutant {
 				return d
 			}),
 		},
-		{"deaf to a cancelled order", "a cancelled order returns at once", wrapped(func(m *Mem) backends.Backend { return deafToOrders{m} })},
+		{"deaf to a cancelled order", "a cancelled context returns at once", wrapped(func(m *Mem) backends.Backend { return deafToOrders{m} })},
 		{
-			"deaf to orders in flight", "an order whose context ends in flight returns",
+			"deaf to orders in flight", "a context that ends in flight returns",
 			wrapped(func(m *Mem) backends.Backend { return deafToOrdersInFlight{m} }),
 		},
 	}, forgetMutants()...)
@@ -104,16 +104,16 @@ func orderMutants() []mutant {
 
 func forgetMutants() []mutant {
 	return []mutant{
-		{"all ticks are forgotten", "a forgotten tick runs again", obeyed(backends.ForgetTick, func(_ backends.View, d *backends.OrderDecision) {
+		{"all ticks are forgotten", "agrees with the decision", obeyed(backends.ForgetTick, func(_ backends.View, d *backends.OrderDecision) {
 			d.Record.Tick = backends.Occurrence{}
 		})},
-		{"what is older than a forgotten tick is forgotten", "nothing older than a forgotten tick runs", obeyed(backends.ForgetTick, func(_ backends.View, d *backends.OrderDecision) {
+		{"what is older than a forgotten tick is forgotten", "agrees with the decision", obeyed(backends.ForgetTick, func(_ backends.View, d *backends.OrderDecision) {
 			d.Record.Tick = backends.Occurrence{}
 		})},
 		{"all keys are forgotten", "a forgotten key runs again", obeyed(backends.ForgetKey, func(_ backends.View, d *backends.OrderDecision) {
 			d.Record.Once = nil
 		})},
-		{"superseded schedules stay", "a forgotten schedule", obeyed(backends.ForgetSchedule, func(v backends.View, d *backends.OrderDecision) {
+		{"superseded schedules stay", "agrees with the decision", obeyed(backends.ForgetSchedule, func(v backends.View, d *backends.OrderDecision) {
 			d.Record.Schedule, d.Record.Former = v.Record.Schedule, v.Record.Former
 		})},
 		{"the token is forgotten", "a forgotten job keeps its token", obeyed(backends.ForgetJob, func(_ backends.View, d *backends.OrderDecision) {

@@ -116,6 +116,9 @@ func cancelledBefore(s *scene) {
 		check("Abandon", func() error { return d.Abandon(ctx, g.Claim) })
 		check("Inspect", func() error { _, err := d.Inspect(ctx, s.job); return err })
 		check("Jobs", func() error { _, err := d.Jobs(ctx); return err })
+		for _, kind := range everyOrder() {
+			check(string(kind), func() error { return d.Order(ctx, s.newOrder(kind, g.Token)) })
+		}
 	})
 	s.Renew(d, g)
 	s.Finish(d, g)
@@ -130,6 +133,7 @@ func cancelledInFlight(s *scene) {
 	late := withTick(s.otherJob(), s.tick(1))
 	taken := s.otherJob()
 	taken.Job += " taken"
+	stop := s.newOrder(backends.Stop, g.Token)
 
 	resume := s.h.Stall(s.T)
 	defer resume()
@@ -142,11 +146,18 @@ func cancelledInFlight(s *scene) {
 	check("Acquire", func(ctx context.Context) error { _, err := d.Acquire(ctx, late); return err })
 	check("Renew", func(ctx context.Context) error { _, err := d.Renew(ctx, g); return err })
 	check("Abandon", func(ctx context.Context) error { return d.Abandon(ctx, taken) })
+	check("Order", func(ctx context.Context) error { return d.Order(ctx, stop) })
 	check("Inspect", func(ctx context.Context) error { _, err := d.Inspect(ctx, s.job); return err })
 	check("Finish", func(ctx context.Context) error { return d.Finish(ctx, g, backends.Outcome{State: backends.Done}) })
 	resume()
 
 	// Whatever of it is still on its way: the outcome can be found out, and what was given up stays so.
+	s.eventually("Order", func() error {
+		if err := d.Order(s.Context(), stop); !errors.Is(err, backends.ErrOver) {
+			return err
+		}
+		return nil // the end came first
+	})
 	s.eventually("Finish", func() error { return d.Finish(s.Context(), g, backends.Outcome{State: backends.Done}) })
 	s.eventually("Abandon", func() error { return d.Abandon(s.Context(), late) })
 	s.refusal(d, late, backends.Abandoned)
@@ -222,38 +233,6 @@ func guardedCounter(s *scene) {
 	if n := counter.Load(); n != int64(claimants) {
 		s.Errorf("%d claimants counted to %d: two of them held the lease at once", claimants, n)
 	}
-}
-
-func breakRequest(s *scene) {
-	d := s.open()
-	g := s.granted(d, s.claim())
-	if signal := s.Renew(d, g); signal.Break != nil {
-		s.Errorf("break request %+v out of nowhere", *signal.Break)
-	}
-	want := backends.BreakRequest{
-		Token: g.Token, By: backends.Holder{ID: NewID(), Host: "op", User: "jo"}, Reason: "a reason, ä|{}\n", At: time.Now().UnixMilli(),
-	}
-	s.h.Change(s.T, s.job, WithBreak(want))
-	for range 2 {
-		signal := s.Renew(d, g)
-		if signal.Break == nil {
-			s.Fatal("a renewal does not carry the break request")
-		}
-		if diff := cmp.Diff(want, *signal.Break); diff != "" {
-			s.Errorf("break request (-want +got):\n%s", diff)
-		}
-	}
-	s.Finish(d, g)
-	g = s.granted(d, s.claim())
-	if signal := s.Renew(d, g); signal.Break != nil {
-		s.Errorf("the next run is told to stop too: %+v", *signal.Break)
-	}
-	want.Token--
-	s.h.Change(s.T, s.job, WithBreak(want))
-	if signal := s.Renew(d, g); signal.Break != nil {
-		s.Errorf("a run is told to stop with a request for another token: %+v", *signal.Break)
-	}
-	s.Finish(d, g)
 }
 
 // newerForm: a newer leaderrun has written the record of a job that runs. Nothing of it is lost: whoever reads it says so, whichever step

@@ -50,19 +50,6 @@ func tickOnce(s *scene) {
 	}
 }
 
-func tickOpen(s *scene) {
-	d, other := s.open(), s.open()
-	for _, d := range []backends.Backend{d, other, d} {
-		g := s.granted(d, withTick(s.claim(), s.tick(1)))
-		s.wantRun(g, s.tick(1), 1)
-		s.FinishAs(d, g, backends.Outcome{State: backends.Open})
-	}
-	g := s.granted(d, withTick(s.claim(), s.tick(1)))
-	s.wantRun(g, s.tick(1), 1)
-	s.Finish(d, g)
-	s.refusal(other, withTick(s.claim(), s.tick(1)), backends.IsDone)
-}
-
 func tickRerun(s *scene) {
 	d, other := s.open(), s.open()
 	g := s.granted(d, withRerun(s.claim(), s.tick(1)))
@@ -112,24 +99,6 @@ func tickForward(s *scene) {
 	s.refusal(other, withTick(s.claim(), s.tick(8)), backends.IsLost)
 }
 
-func startDeadline(s *scene) {
-	d, other := s.open(), s.open()
-	c := withTick(s.claim(), s.tick(1))
-	c.StartDeadline = time.Minute
-	if r := s.refusal(d, c, backends.Late); !r.First || r.Tick != s.tick(1) {
-		s.Errorf("%+v, want tick %d, first", r, s.tick(1))
-	}
-	c.Holder.ID = NewID()
-	if r := s.refusal(other, c, backends.IsMissed); r.First {
-		s.Errorf("%+v, want the second one not to be told", r)
-	}
-	c = withTick(s.claim(), s.tick(2))
-	c.StartDeadline = 1000 * time.Hour
-	g := s.granted(other, c)
-	s.wantRun(g, s.tick(2), 1)
-	s.Finish(other, g)
-}
-
 func onceKey(s *scene) {
 	d, other := s.open(), s.open()
 	once := func(key string, policy backends.Policy) backends.Claim {
@@ -160,60 +129,11 @@ func onceKey(s *scene) {
 	s.refusal(d, once("v1.2", backends.Skip), backends.IsDone)
 }
 
-func dividedTick(s *scene) {
-	d, other := s.open(), s.open()
-	into := func(n int, c backends.Claim) backends.Claim {
-		c.Parts = n
-		return c
-	}
-	key := func() backends.Claim {
-		c := s.claim()
-		c.Once, c.OnLost, c.MaxAttempts = "key", backends.Skip, 3
-		return c
-	}
-	for _, claim := range []func() backends.Claim{key, func() backends.Claim { return withTick(s.claim(), s.tick(1)) }} {
-		g := s.granted(d, into(4, claim()))
-		if r := s.inspect(other, s.job).Record; r.Parts != 4 || g.Tick != 0 && r.Tick.Parts != 4 {
-			s.Errorf("recorded %+v, want 4 parts", r)
-		}
-		s.Finish(d, g)
-		if r := s.refusal(other, into(3, claim()), backends.Divided); r.Parts != 4 || r.Holder != g.Claim.Holder {
-			s.Errorf("%+v, want 4 parts", r)
-		}
-		s.refusal(other, into(4, claim()), backends.IsDone)
-	}
-	s.Finish(other, s.granted(other, into(3, withTick(s.claim(), s.tick(2)))))
-}
-
-func schedules(s *scene) {
-	d, other := s.open(), s.open()
-	from := func(n int64, fingerprint string) backends.Claim {
-		c := withTick(s.claim(), s.tick(n))
-		c.Schedule = backends.Schedule{Fingerprint: fingerprint, Text: fingerprint + " * * * *"}
-		return c
-	}
-	s.Finish(d, s.granted(d, from(1, "1")))
-	second := s.granted(other, from(2, "2"))
-	s.Finish(other, second)
-	r := s.refusal(d, from(3, "1"), backends.Outdated)
-	if r.Holder != second.Claim.Holder || r.Text != "2 * * * *" || r.At.IsZero() {
-		s.Errorf("%+v, want the schedule of %+v", r, second.Claim.Holder)
-	}
-	s.Finish(other, s.granted(other, from(3, "2")))
-	s.Finish(d, s.granted(d, from(4, "3")))
-	s.refusal(other, from(5, "2"), backends.Outdated)
-	s.refusal(other, from(5, "1"), backends.Outdated)
-	record := s.inspect(d, s.job).Record
-	if record.Schedule.Fingerprint != "3" || len(record.Former) != 2 || record.Former[0].Fingerprint != "2" {
-		s.Errorf("recorded %+v, former %+v", record.Schedule, record.Former)
-	}
-}
-
-// agreesWithDecision plays the same random steps against the store and against the decision itself, and
-// compares every answer and every record.
 // seedOfPlays is where the random steps come from; 0: from the time.
 var seedOfPlays uint64
 
+// agreesWithDecision plays the same random steps against the store and against the decision itself, and
+// compares every answer and every record.
 func agreesWithDecision(s *scene) {
 	seed := seedOfPlays
 	if seed == 0 {
@@ -286,7 +206,7 @@ func (p *play) step() {
 		p.compare("acquire", a, func(i int, d backends.Backend) any {
 			g, refusal := p.ask(d, a.claim)
 			if refusal != nil {
-				return []any{refusal.Verdict, refusal.Holder.ID, refusal.Tick, refusal.Text, refusal.First, p.rank(i, refusal.Token)}
+				return []any{refusal.Verdict, refusal.Holder.ID, refusal.Tick, refusal.Text, refusal.First, refusal.Parts, p.rank(i, refusal.Token)}
 			}
 			a.grants[i] = g
 			if _, ok := p.ranks[i][g.Token]; !ok {
@@ -314,6 +234,7 @@ func (p *play) randomClaim() backends.Claim {
 	}
 	c.OnLost = pick(p.random, backends.Skip, backends.Rerun, backends.Rerun)
 	c.MaxAttempts = 1 + p.random.IntN(4)
+	c.Parts = pick(p.random, 0, 0, 0, 2, 3)
 	if c.Tick != 0 {
 		c.StartDeadline = pick(p.random, 0, 0, 0, 0, time.Minute, 1000*time.Hour)
 		if fp := pick(p.random, "", "", "1", "1", "1", "1", "1", "2"); fp != "" {

@@ -46,7 +46,7 @@ func TestStandbyAway(t *testing.T) {
 			t.Parallel()
 			w, set := synchronous(t)
 			if pooled {
-				pooler := servers.PgBouncer(t, w.server, servers.PgBouncerOptions{})
+				pooler := servers.PgBouncer(t, w.server)
 				w.d = open(t, with(pooler.URL(), "longest-ttl=5m"))
 			}
 			cfg := w.d.store.cfg.wire

@@ -53,7 +53,7 @@ func TestExamine(t *testing.T) {
 	if status, err := w.Inspect(t.Context(), "job"); err == nil {
 		t.Errorf("%+v", status)
 	}
-	pooler := servers.PgBouncer(t, s, servers.PgBouncerOptions{})
+	pooler := servers.PgBouncer(t, s)
 	examine(t, pooler.URL()).Expect(t, checkup.Reachable, backends.Fine, pooler.Addr())
 	s.Kill()
 	examine(t, s.URL()).Expect(t, checkup.Reachable, backends.Bad, "")

@@ -21,7 +21,7 @@ func TestSearchPathOfAnotherProgram(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := servers.Postgres(t, servers.PostgresOptions{})
-			pooler := servers.PgBouncer(t, s, servers.PgBouncerOptions{Lines: []string{"default_pool_size = 1"}})
+			pooler := servers.PgBouncer(t, s)
 			w := worldOf(t, s, pooler.URL())
 			s.Do(t, "CREATE SCHEMA app")
 			w.operator.trust(t)

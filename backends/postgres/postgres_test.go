@@ -148,7 +148,7 @@ func TestSuite(t *testing.T) {
 func TestSuitePgBouncer(t *testing.T) {
 	t.Parallel()
 	s := servers.Postgres(t, servers.PostgresOptions{})
-	pooler := servers.PgBouncer(t, s, servers.PgBouncerOptions{})
+	pooler := servers.PgBouncer(t, s)
 	o := operator{open(t, with(s.URL(), roomy)), s}
 	o.trust(t)
 	h := harness(with(pooler.URL(), roomy), o)

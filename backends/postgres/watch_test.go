@@ -96,7 +96,7 @@ func TestTold(t *testing.T) {
 	if key, heard, err := conn.Wait(ctx, suite.Patience); key != keyOf("job") || !heard || err != nil {
 		t.Errorf("an end: %q, %v, %v", key, heard, err)
 	}
-	pooler := servers.PgBouncer(t, w.server, servers.PgBouncerOptions{})
+	pooler := servers.PgBouncer(t, w.server)
 	if _, listens := listen(open(t, pooler.URL())); listens {
 		t.Error("listens behind a pooler")
 	}

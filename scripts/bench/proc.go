@@ -8,19 +8,15 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/leaderrun/leaderrun/test/servers"
 )
 
 // family returns a process and all below it.
 func family(pid int) []int {
 	all := []int{pid}
-	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
-	for _, task := range tasks {
-		text, _ := os.ReadFile(task)
-		for word := range strings.FieldsSeq(string(text)) {
-			if child, err := strconv.Atoi(word); err == nil {
-				all = append(all, family(child)...)
-			}
-		}
+	for _, child := range servers.Children(pid) {
+		all = append(all, family(child)...)
 	}
 	return all
 }

@@ -7,6 +7,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"github.com/leaderrun/leaderrun/test/servers"
 )
 
 // Detour is the way of a host's packets through the test's process, which can be late with them. It is taken only
@@ -73,7 +75,7 @@ func (d *Detour) take() error {
 	if err := d.ip("link add " + far + " type veth peer name " + near + "\nlink set " + far + " up\nlink set " + near + " up\n"); err != nil {
 		return err
 	}
-	if err := inside(d.n.Name(hub), func() (err error) {
+	if err := servers.Inside(d.n.Name(hub), func() (err error) {
 		if d.plug, err = openWire(plug); err != nil {
 			return err
 		}

@@ -28,7 +28,7 @@ type line struct {
 func newLine(t *testing.T) *line {
 	t.Helper()
 	x := &line{t: t, n: NewNetwork(t, "a", "b")}
-	if err := inside(x.n.Name("b"), func() (err error) {
+	if err := servers.Inside(x.n.Name("b"), func() (err error) {
 		x.l, err = net.Listen("tcp", x.n.Address("b")+":80")
 		return err
 	}); err != nil {
@@ -40,7 +40,7 @@ func newLine(t *testing.T) *line {
 }
 
 func (x *line) dial() (conn net.Conn, err error) {
-	err = inside(x.n.Name("a"), func() (err error) {
+	err = servers.Inside(x.n.Name("a"), func() (err error) {
 		conn, err = net.DialTimeout("tcp", x.l.Addr().String(), time.Minute)
 		return err
 	})
@@ -235,7 +235,7 @@ func TestNames(t *testing.T) {
 	n.In("a", "grep", "-qx", "nameserver "+n.nameServer(), "/etc/resolv.conf")
 	ask := func(ctx context.Context, host, name string) ([]string, error) {
 		r := net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (conn net.Conn, err error) {
-			err = inside(n.Name(host), func() (err error) {
+			err = servers.Inside(n.Name(host), func() (err error) {
 				conn, err = net.Dial("udp", n.nameServer()+":53")
 				return err
 			})

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+
+	"github.com/leaderrun/leaderrun/test/servers"
 )
 
 // names is a name server: host s is s.test.
@@ -57,7 +59,7 @@ func (n *Network) serveNames() {
 	const host = "names"
 	n.attach(host, n.nameServer())
 	d := &names{n: n, mute: map[string]bool{}}
-	if err := inside(n.Name(host), func() (err error) {
+	if err := servers.Inside(n.Name(host), func() (err error) {
 		d.conn, err = net.ListenUDP("udp4", &net.UDPAddr{IP: net.ParseIP(n.nameServer()), Port: 53})
 		return err
 	}); err != nil {

@@ -9,8 +9,6 @@ import (
 
 const wireHeader = 0
 
-func inside(string, func() error) error { return errors.ErrUnsupported }
-
 func openWire(string) (*os.File, error) { return nil, errors.ErrUnsupported }
 
 // NoFiles exists on Linux only.

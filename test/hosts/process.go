@@ -5,28 +5,17 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/leaderrun/leaderrun/test/servers"
 )
 
 // Children returns the processes that a process has started and not yet waited for.
 func Children(t testing.TB, pid int) []int {
 	t.Helper()
-	var all []int
-	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
-	for _, task := range tasks {
-		text, _ := os.ReadFile(task)
-		for word := range strings.FieldsSeq(string(text)) {
-			child, err := strconv.Atoi(word)
-			if err != nil {
-				t.Fatal(err)
-			}
-			all = append(all, child)
-		}
-	}
-	return all
+	return servers.Children(pid)
 }
 
 // Comm returns the name of a process, as proc_pid_comm(5) shows it; "": there is none.
@@ -36,14 +25,7 @@ func Comm(pid int) string {
 }
 
 // Alive says whether a process exists and is not a zombie.
-func Alive(pid int) bool {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return false
-	}
-	_, rest, _ := strings.Cut(string(text), ") ")
-	return !strings.HasPrefix(rest, "Z")
-}
+func Alive(pid int) bool { return servers.Runs(pid) }
 
 // Process returns a process of a host, by a handle that no later process of the same number can take. Its name must be
 // the given one; "": any. An error says that it has ended.

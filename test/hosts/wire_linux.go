@@ -3,8 +3,6 @@ package hosts
 import (
 	"net"
 	"os"
-	"path/filepath"
-	"runtime"
 
 	"golang.org/x/sys/unix"
 )
@@ -12,26 +10,6 @@ import (
 // wireHeader is what precedes a frame on a wire: struct virtio_net_hdr. It says what the network card has still to do
 // to it (checksum, cutting into pieces), which veth(4) leaves undone, and it is passed on as it came.
 const wireHeader = 10
-
-// inside does something in a network namespace. A socket that is made there belongs to it for good.
-func inside(netns string, do func() error) error {
-	done := make(chan error)
-	go func() {
-		runtime.LockOSThread() // and no unlock: the thread ends with this goroutine, so that no other runs in there
-		done <- func() error {
-			f, err := os.Open(filepath.Join("/run/netns", netns))
-			if err != nil {
-				return err
-			}
-			defer func() { _ = f.Close() }()
-			if err := unix.Setns(int(f.Fd()), unix.CLONE_NEWNET); err != nil {
-				return os.NewSyscallError("setns", err)
-			}
-			return do()
-		}()
-	}()
-	return <-done
-}
 
 // openWire returns the frames that come in by a network device of this thread's namespace; what is written to it goes
 // out by that device. See packet(7).

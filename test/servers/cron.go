@@ -129,10 +129,8 @@ func CronAt(t testing.TB, dir string, tabs map[string]string, minutes map[time.T
 		}
 		for _, at := range batch {
 			p := crons[at]
-			children := fmt.Sprintf("/proc/%d/task/%[1]d/children", p.cmd.Process.Pid)
 			Eventually(t, "cron has run what is due at "+at.String(), func() bool {
-				left, err := os.ReadFile(children)
-				return strings.Contains(CronSaw(t, dir, at), lastLine) && err == nil && len(left) == 0
+				return strings.Contains(CronSaw(t, dir, at), lastLine) && len(Children(p.PID())) == 0
 			})
 			p.Kill()
 		}

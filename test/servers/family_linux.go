@@ -6,25 +6,28 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
-// children returns the processes that a process has started itself.
-func children(pid int) []int {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
-	if err != nil {
-		return nil
-	}
-	var pids []int
-	for word := range strings.FieldsSeq(string(text)) {
-		if child, err := strconv.Atoi(word); err == nil {
-			pids = append(pids, child)
+// Children returns the processes that a process has started and not yet waited for.
+func Children(pid int) (pids []int) {
+	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	for _, task := range tasks {
+		text, _ := os.ReadFile(task) // one that has ended has none
+		for word := range strings.FieldsSeq(string(text)) {
+			if child, err := strconv.Atoi(word); err == nil {
+				pids = append(pids, child)
+			}
 		}
 	}
 	return pids
 }
 
-// runs says whether a process is there and has not ended, whether or not anybody has asked how.
-func runs(pid int) bool {
+// deathSignal has the kernel kill a server when the test's process dies.
+func deathSignal() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }
+
+// Runs says whether a process is there and has not ended, whether or not anybody has asked how.
+func Runs(pid int) bool {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	_, state, _ := strings.Cut(string(text), ") ") // the name before it may hold anything
 	return err == nil && !strings.HasPrefix(state, "Z") && !strings.HasPrefix(state, "X")

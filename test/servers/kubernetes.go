@@ -13,7 +13,6 @@ import (
 type KubernetesOptions struct {
 	At             // its data is that of its etcd
 	Names []string // of its host, besides localhost
-	Args  []string // more flags of the API server
 	Etcd  []string // more flags of its etcd
 }
 
@@ -49,7 +48,7 @@ func Kubernetes(t testing.TB, o KubernetesOptions) *KubernetesServer {
 }
 
 func (s *KubernetesServer) command(testing.TB) []string {
-	return append([]string{
+	return []string{
 		"--etcd-servers", s.Etcd.http(),
 		"--bind-address", s.place.host(), "--advertise-address", s.place.host(), "--secure-port", fmt.Sprint(s.Port),
 		"--tls-cert-file", s.certs.ServerCert, "--tls-private-key-file", s.certs.ServerKey, "--cert-dir", s.dir,
@@ -60,7 +59,7 @@ func (s *KubernetesServer) command(testing.TB) []string {
 		// What follows saves time and memory. A pod needs no service account that a controller would have made.
 		"--disable-admission-plugins", "ServiceAccount", "--endpoint-reconciler-type", "none",
 		"--enable-priority-and-fairness=false", "--profiling=false", "--feature-gates", "APIServerIdentity=false",
-	}, s.opts.Args...)
+	}
 }
 
 // await waits until everything has started that has to: before, roles and namespaces may be missing.

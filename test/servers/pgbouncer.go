@@ -1,18 +1,11 @@
 package servers
 
 import (
-	"cmp"
 	"fmt"
 	"net/url"
 	"strings"
 	"testing"
 )
-
-// PgBouncerOptions say how a PgBouncer differs from one that pools transactions.
-type PgBouncerOptions struct {
-	Mode  string   // "session", "transaction" or "statement"; "": "transaction"
-	Lines []string // more lines of pgbouncer.ini
-}
 
 // PgBouncerServer is one running PgBouncer before a PostgreSQL server. It keeps nothing.
 type PgBouncerServer struct {
@@ -20,18 +13,18 @@ type PgBouncerServer struct {
 	behind *PostgresServer
 }
 
-// PgBouncer starts a PgBouncer that asks for the names and passwords of its server's owner, and knows nobody else.
-func PgBouncer(t testing.TB, server *PostgresServer, o PgBouncerOptions) *PgBouncerServer {
+// PgBouncer starts a PgBouncer that pools transactions. It asks for the names and passwords of its server's owner, and knows nobody else.
+func PgBouncer(t testing.TB, server *PostgresServer) *PgBouncerServer {
 	t.Helper()
 	s := &PgBouncerServer{behind: server}
 	s.server = newServer(t, "pgbouncer", At{}, nil, s)
-	lines := append([]string{
+	lines := []string{
 		"[databases]", fmt.Sprintf("* = host=%s port=%d", server.place.host(), server.Port),
 		"[pgbouncer]", "listen_addr = 127.0.0.1", fmt.Sprintf("listen_port = %d", s.Port), "unix_socket_dir =",
 		"auth_type = scram-sha-256", "auth_file = " + writeFile(t, s.dir, "users.txt", fmt.Sprintf("%q %q\n", "postgres", server.Password)),
-		"admin_users = postgres", "pool_mode = " + cmp.Or(o.Mode, "transaction"),
+		"admin_users = postgres", "pool_mode = transaction",
 		"server_login_retry = 0", // it asks a server that is back at once
-	}, o.Lines...)
+	}
 	writeFile(t, s.dir, "pgbouncer.ini", strings.Join(lines, "\n")+"\n")
 	give(t, s.dir, s.as)
 	s.start(t)

@@ -53,8 +53,16 @@ func (p place) words(words ...string) []string {
 	return append([]string{"ip", "netns", "exec", p.Netns}, words...)
 }
 
-func (p place) dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	return dialFrom(ctx, p.Netns, network, addr)
+// dial connects from where the server runs.
+func (p place) dial(ctx context.Context, network, addr string) (conn net.Conn, err error) {
+	dial := func() error {
+		conn, err = (&net.Dialer{}).DialContext(ctx, network, addr)
+		return err
+	}
+	if p.Netns != "" {
+		return conn, Inside(p.Netns, dial)
+	}
+	return conn, dial()
 }
 
 // client makes a connection for each request: one that is kept would be one to a server before its restart.

@@ -215,7 +215,7 @@ func (s *PostgresServer) Kill() {
 	}
 	s.Process.Kill()
 	for _, pid := range connections {
-		for runs(pid) {
+		for Runs(pid) {
 			time.Sleep(time.Millisecond) // between two questions
 		}
 	}
@@ -224,7 +224,7 @@ func (s *PostgresServer) Kill() {
 // freeze stops the server itself, so that it starts no more processes and their numbers stay theirs, and returns those.
 func (s *PostgresServer) freeze() ([]int, error) {
 	err := s.Process.Signal(syscall.SIGSTOP)
-	return children(s.PID()), err
+	return Children(s.PID()), err
 }
 
 // Signal sends a signal, or fails because the process is gone. What stops a process, and lets it go on, reaches those of the
@@ -241,7 +241,7 @@ func (s *PostgresServer) Signal(sig syscall.Signal) error {
 		}
 		return err
 	case syscall.SIGCONT:
-		for _, pid := range children(s.PID()) {
+		for _, pid := range Children(s.PID()) {
 			_ = syscall.Kill(pid, sig)
 		}
 	}

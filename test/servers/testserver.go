@@ -323,7 +323,7 @@ func Freeze(pid int) error {
 }
 
 func awaitFrozen(pid int) {
-	for end := time.Now().Add(patience); runs(pid) && !frozen(pid) && time.Now().Before(end); {
+	for end := time.Now().Add(patience); Runs(pid) && !frozen(pid) && time.Now().Before(end); {
 		time.Sleep(time.Millisecond) // between two questions
 	}
 }

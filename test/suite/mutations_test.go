@@ -293,7 +293,7 @@ func storeMutants() []mutant {
 		{"a watch without end", "a watch ends with its context", wrapped(func(m *Mem) backends.Backend { return endlessWatch{m} })},
 		{"an unknown job is shown", "inspect shows what is kept", wrapped(func(m *Mem) backends.Backend { return inventive{m} })},
 		{
-			"renewals never fail", "a history is linearizable",
+			"renewals never fail", "a stale renewal touches nothing",
 			renewing(func(v backends.View, g backends.Grant) backends.RenewDecision {
 				return backends.DecideRenew(owned(v, g), g)
 			}),

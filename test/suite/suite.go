@@ -83,7 +83,6 @@ var leaseCases = []testCase{
 	{"finish wakes a waiter", nil, watchWakes},
 	{"a watch ends with its context", nil, watchEnds},
 	{"inspect shows what is kept", nil, inspects},
-	{"a history is linearizable", nil, linearizable},
 	{"closing ends what is on its way", hasStall, closingEnds},
 	{"a watch ends with its client", nil, watchEndsWithDriver},
 	{"no goroutine is left behind", nil, noLeaks},

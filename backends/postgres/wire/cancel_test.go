@@ -84,7 +84,7 @@ func TestNobodyWaits(t *testing.T) {
 		t.Parallel()
 		s := servers.SharedPostgres(t)
 		cfg := patient(t, s)
-		cfg.Addrs = []string{servers.PgBouncer(t, s, servers.PgBouncerOptions{}).Addr()}
+		cfg.Addrs = []string{servers.PgBouncer(t, s).Addr()}
 		interrupted(t, s, client(t, cfg))
 		running(t, s, "0", forever)
 	})

@@ -7,10 +7,19 @@ package main
 // names packages of this module by their path in it, and those of other modules by their full path. "x/..." is x and all below it,
 // "others" is any other module, and "..." is anything. The longest path that fits a package counts. A package internal/NAME that is not
 // here imports nothing of this module or another.
+// A family of commands, below internal/cli, imports no other.
 // The layers from the top: main, command, runner and schedule and backends/all, drivers, backends.
 var layers = map[string]string{
-	"":             "internal/cli internal/supervise/...",
-	"internal/cli": "runner schedule fence/... backends backends/all internal/... github.com/urfave/cli/v2 go.yaml.in/yaml/v3 golang.org/x/sys/...",
+	"":                      "internal/cli internal/cli/all internal/launch internal/supervise/...",
+	"internal/cli/all":      "internal/cli/...",
+	"internal/cli":          "runner schedule fence/... backends backends/all internal/supervise/... internal/shards internal/slots internal/lint " + crumbs + " github.com/urfave/cli/v2 go.yaml.in/yaml/v3 golang.org/x/sys/...",
+	"internal/launch":       "internal/cli runner schedule backends internal/supervise/... internal/daemon internal/jobfile internal/metrics internal/shards internal/slots internal/credentialplugin " + crumbs + " golang.org/x/sys/...",
+	"internal/cli/run":      "internal/cli internal/launch runner backends internal/supervise internal/shards internal/slots internal/jobfile " + crumbs,
+	"internal/cli/cron":     "internal/cli internal/launch runner backends internal/supervise internal/daemon internal/jobfile internal/lint internal/metrics " + crumbs,
+	"internal/cli/operate":  "internal/cli internal/launch runner schedule backends internal/supervise internal/shards internal/slots " + crumbs,
+	"internal/cli/crontabs": "internal/cli internal/launch runner backends/all internal/importer internal/crontab internal/lint " + crumbs,
+	"internal/cli/doctor":   "internal/cli internal/launch runner schedule backends internal/supervise internal/checkup " + crumbs + " golang.org/x/sys/...",
+	"internal/cli/fence":    "internal/cli internal/launch runner backends/all fence/... internal/supervise internal/fenceproxy internal/redisclient " + crumbs,
 
 	"runner":              "backends internal/lifeline internal/boottime internal/panics",
 	"schedule":            "internal/duration github.com/robfig/cron/v3",
@@ -58,13 +67,16 @@ var layers = map[string]string{
 	"scripts":      "...",
 }
 
+// crumbs are small packages that every command may use.
+const crumbs = "internal/account internal/backendurl internal/boottime internal/duration internal/httplimit internal/ownership internal/panics internal/remedy internal/spelling internal/value"
+
 // testOnly is made for tests, and for the benchmarks, which start the same servers: the product never links it.
 const testOnly = "test/... fence/fencetest scripts/bench"
 
 // restricted are the packages of the standard library that not every package may import, and which may.
 var restricted = map[string]string{
 	"os/exec":   "internal/supervise/... internal/credentialplugin internal/importer test/... scripts/... examples/...",
-	"os/signal": "internal/supervise/... internal/cli test/... scripts/... examples/...",
+	"os/signal": "internal/supervise/... internal/cli/... test/... scripts/... examples/...",
 	"log/slog":  "runner internal/... test/... scripts/... examples/...",
 	"log":       "examples/...",
 	"testing":   testOnly,

@@ -5,11 +5,13 @@ import (
 	"os"
 
 	"github.com/leaderrun/leaderrun/internal/cli"
+	"github.com/leaderrun/leaderrun/internal/cli/all"
+	"github.com/leaderrun/leaderrun/internal/launch"
 	"github.com/leaderrun/leaderrun/internal/supervise"
 )
 
 func main() {
-	end := cli.Main(os.Args, os.Stdin, os.Stdout, os.Stderr)
+	end := cli.Main(os.Args, os.Stdin, os.Stdout, os.Stderr, launch.Begin, all.Commands()...)
 	if end.Signal != 0 {
 		supervise.Reraise(end.Signal)
 	}

@@ -10,39 +10,39 @@ import (
 	"syscall"
 )
 
-// command is one command: what the command line, the help and the completion know of it.
-type command struct {
-	name     string
-	args     string // of the usage line
-	brief    string // one line
-	about    string
-	examples []exampleLine
-	options  []option
-	run      func(*call) (ExitStatus, error)
-	plain    bool // needs no configuration
-	mixed    bool // options may stand behind arguments too
-	rest     bool // what follows the first argument is another program's, whatever it looks like
+// Command is one command: what the command line, the help and the completion know of it.
+type Command struct {
+	Name     string
+	Args     string // of the usage line
+	Brief    string // one line
+	About    string
+	Examples []ExampleLine
+	Options  []Option
+	Run      func(*Call) (ExitStatus, error)
+	Refuse   func(*Call) error // what is wrong with options and arguments, and nothing is touched; nil: only run tells
+	plain    bool              // needs no configuration
+	Mixed    bool              // options may stand behind arguments too
+	Rest     bool              // what follows the first argument is another program's, whatever it looks like
 
 	// kinds are commands below this one. The name of each begins with the name of this one and a blank.
-	kinds []*command
+	Kinds []*Command
 }
 
-// exampleLine is a line that people can copy, and what it does. A test runs each.
-type exampleLine struct{ does, line string }
+// ExampleLine is a line that people can copy, and what it does. A test runs each.
+type ExampleLine struct{ Does, Line string }
 
-// makers make the commands.
-func makers() []func() *command {
-	return []func() *command{
-		runCommand, statusCommand, historyCommand, checkCommand, breakCommand, forgetCommand,
-		nextCommand, cronCommand, importCommand, lintCommand, fenceCommand, doctorCommand,
-		versionCommand, completionCommand, manCommand, helpCommand,
-	}
+// families make the commands that Main was given, in the order of the help. They are read only from then on.
+var families []func() *Command
+
+// makers make all commands.
+func makers() []func() *Command {
+	return append(slices.Clip(families), versionCommand, completionCommand, manCommand, helpCommand)
 }
 
 // topCommands returns the commands that are called by one word. They are made anew for each call: nothing of one may
 // reach another.
-func topCommands() []*command {
-	var all []*command
+func topCommands() []*Command {
+	var all []*Command
 	for _, newCommand := range makers() {
 		all = append(all, newCommand())
 	}
@@ -50,33 +50,41 @@ func topCommands() []*command {
 }
 
 // commands returns every command, those of two words behind the one that they are a kind of.
-func commands() []*command {
-	var all []*command
+func commands() []*Command {
+	var all []*Command
 	for _, cmd := range topCommands() {
-		all = append(append(all, cmd), cmd.kinds...)
+		all = append(append(all, cmd), cmd.Kinds...)
 	}
 	return all
 }
 
 // commandsFor returns the one command that the line names, if that stands first, as it mostly does; else all. A run
 // does not pay for the others.
-func commandsFor(line []string) []*command {
+func commandsFor(line []string) []*Command {
 	if len(line) > 1 {
-		for _, newCommand := range append(makers(), completeCommand) { // that one is for scripts, and in no list
-			if c := newCommand(); c.name == line[1] {
-				return []*command{c}
-			}
+		if c := CommandNamed(line[1]); c != nil {
+			return []*Command{c}
 		}
 	}
 	return topCommands()
 }
 
-// allOptions returns the options of every command, each name once: the keys of a configuration file.
-func allOptions() []option {
-	var all []option
+// CommandNamed returns the command of a name; nil: there is none.
+func CommandNamed(name string) *Command {
+	for _, newCommand := range append(makers(), completeCommand) { // that one is for scripts, and in no list
+		if c := newCommand(); c.Name == name {
+			return c
+		}
+	}
+	return nil
+}
+
+// AllOptions returns the options of every command, each name once: the keys of a configuration file.
+func AllOptions() []Option {
+	var all []Option
 	for _, c := range commands() {
-		for _, o := range c.options {
-			if !slices.ContainsFunc(all, func(x option) bool { return x.name == o.name }) {
+		for _, o := range c.Options {
+			if !slices.ContainsFunc(all, func(x Option) bool { return x.Name == o.Name }) {
 				all = append(all, o)
 			}
 		}
@@ -85,18 +93,18 @@ func allOptions() []option {
 }
 
 // dispatch parses the command line and runs the command that it names.
-func dispatch(args []string, stdin, stdout *os.File, v *console, signals func() <-chan syscall.Signal, ahead *tree) ExitStatus {
-	s := newSettings(os.LookupEnv)
+func dispatch(args []string, stdin, stdout *os.File, v *Console, signals func() <-chan syscall.Signal, ahead Early) ExitStatus {
+	s := NewSettings(os.LookupEnv)
 	for _, arg := range args { // wherever a URL stands, also in the place of something else
-		v.keepSecret(secretsOf(arg)...)
+		v.KeepSecret(SecretsOf(arg)...)
 	}
-	root := rootCommand()
-	root.kinds = commandsFor(args)
-	cmd, rest, flags, err := s.walk(root, args[min(1, len(args)):])
+	root := RootCommand()
+	root.Kinds = commandsFor(args)
+	cmd, rest, flags, err := s.Walk(root, args[min(1, len(args)):])
 	ended := endedOptions(args, rest)
 	if err == nil {
-		s.few = len(rest) < cmd.least()
-		if cmd.mixed && !ended {
+		s.Few = len(rest) < cmd.Least()
+		if cmd.Mixed && !ended {
 			if rest, ended, err = s.mixed(cmd, rest, flags); err != nil {
 				err = mistyped(cmd, err)
 			}
@@ -104,10 +112,10 @@ func dispatch(args []string, stdin, stdout *os.File, v *console, signals func() 
 	}
 	if err != nil {
 		v.configureEarly(s)
-		v.fault(err)
-		return ExitStatus{Code: codeUsage}
+		v.Fault(err)
+		return ExitStatus{Code: CodeUsage}
 	}
-	c := &call{cmd: cmd, args: rest, settings: s, console: v, stdin: stdin, stdout: stdout, terminal: isTerminal(stdout), ahead: ahead}
+	c := &Call{Cmd: cmd, Args: rest, Settings: s, Console: v, Stdin: stdin, Stdout: stdout, Terminal: isTerminal(stdout), Ahead: ahead}
 	return c.start(ended, signals)
 }
 
@@ -119,58 +127,58 @@ func endedOptions(line, args []string) bool {
 
 // start reads the configuration and runs the command. ended: "--" stands before its arguments. From the first thing
 // that is done, signals are caught.
-func (c *call) start(ended bool, signals func() <-chan syscall.Signal) ExitStatus {
-	if c.settings.asked("help") {
-		return c.finish(c.showHelp(c.cmd))
+func (c *Call) start(ended bool, signals func() <-chan syscall.Signal) ExitStatus {
+	if c.Settings.Asked("help") {
+		return c.Finish(c.showHelp(c.Cmd))
 	}
-	if err := c.cmd.misplaced(c.args, ended); err != nil {
-		c.console.configureEarly(c.settings)
-		return c.finish(ExitStatus{}, err)
+	if err := c.Cmd.misplaced(c.Args, ended); err != nil {
+		c.Console.configureEarly(c.Settings)
+		return c.Finish(ExitStatus{}, err)
 	}
-	if !c.cmd.plain {
-		if err := c.settings.loadFiles(allOptions); err != nil {
-			c.console.configureEarly(c.settings)
-			return c.finish(ExitStatus{}, err)
+	if !c.Cmd.plain {
+		if err := c.Settings.loadFiles(AllOptions); err != nil {
+			c.Console.configureEarly(c.Settings)
+			return c.Finish(ExitStatus{}, err)
 		}
-		c.console.configure(c.settings)
-		if err := c.settings.err; err != nil {
-			c.console.configureEarly(c.settings)
-			return c.finish(ExitStatus{}, err)
+		c.Console.configure(c.Settings)
+		if err := c.Settings.Err; err != nil {
+			c.Console.configureEarly(c.Settings)
+			return c.Finish(ExitStatus{}, err)
 		}
 	}
-	c.signals = signals()
-	return c.finish(c.cmd.run(c))
+	c.Signals = signals()
+	return c.Finish(c.Cmd.Run(c))
 }
 
 // configureEarly finds out in which form an error is to be told that came before the options were read.
-func (v *console) configureEarly(s *settings) {
-	if g, ok := s.find("log-format"); ok && g.text == "json" {
-		v.json = true
+func (v *Console) configureEarly(s *Settings) {
+	if g, ok := s.Find("log-format"); ok && g.Text == "json" {
+		v.JSON = true
 	}
 }
 
-// rootCommand is leaderrun itself, without the name of a command.
-func rootCommand() *command {
-	options := commonOptions()
-	options = append(options, option{name: "version", bare: true, help: "show the version"})
-	return &command{options: options, plain: true, run: runRoot}
+// RootCommand is leaderrun itself, without the name of a command.
+func RootCommand() *Command {
+	options := CommonOptions()
+	options = append(options, Option{Name: "version", Bare: true, Help: "show the version"})
+	return &Command{Options: options, plain: true, Run: runRoot}
 }
 
-func runRoot(c *call) (ExitStatus, error) {
-	if c.settings.asked("version") {
+func runRoot(c *Call) (ExitStatus, error) {
+	if c.Settings.Asked("version") {
 		return showVersion(c)
 	}
-	if len(c.args) == 0 {
-		return ExitStatus{}, usage("usage", "leaderrun [options] COMMAND …", "`leaderrun help` shows the commands")
+	if len(c.Args) == 0 {
+		return ExitStatus{}, Usage("usage", "leaderrun [options] COMMAND …", "`leaderrun help` shows the commands")
 	}
-	return ExitStatus{}, noCommand(c.args[0])
+	return ExitStatus{}, NoCommand(c.Args[0])
 }
 
-// noCommand is the fault of a word that stands where the name of a command does.
-func noCommand(word string) error {
-	hint := cmp.Or(elsewhere(word), didYouMean(word, commandNames(), ""),
+// NoCommand is the fault of a word that stands where the name of a command does.
+func NoCommand(word string) error {
+	hint := cmp.Or(elsewhere(word), DidYouMean(word, CommandNames(), ""),
 		"`leaderrun help` shows the commands; a job is run by `leaderrun run JOB COMMAND`")
-	return usage(fmt.Sprintf("%q", word), "there is no such command", hint)
+	return Usage(fmt.Sprintf("%q", word), "there is no such command", hint)
 }
 
 // elsewhere points from the words of other programs to the command that does the same here; "": it is none of those.
@@ -188,8 +196,8 @@ func elsewhere(word string) string {
 }
 
 // mistyped says what is wrong with the options. Package flag, below urfave/cli, only has texts.
-func mistyped(cmd *command, err error) error {
-	if _, ours := errors.AsType[*fault](err); ours {
+func mistyped(cmd *Command, err error) error {
+	if _, ours := errors.AsType[*Fault](err); ours {
 		return err
 	}
 	text := err.Error()
@@ -197,27 +205,27 @@ func mistyped(cmd *command, err error) error {
 		return unknownOption(cmd, name)
 	}
 	if name, ok := strings.CutPrefix(text, "flag needs an argument: -"); ok {
-		for _, o := range cmd.options {
-			if o.name == name || o.short == name {
-				return usage(o.flag(), "needs a value", "write "+o.flag()+" "+o.value)
+		for _, o := range cmd.Options {
+			if o.Name == name || o.Short == name {
+				return Usage(o.Flag(), "needs a value", "write "+o.Flag()+" "+o.Value)
 			}
 		}
 	}
-	return usage("the command line", text, seeHelp(cmd))
+	return Usage("the command line", text, seeHelp(cmd))
 }
 
-func unknownOption(cmd *command, typed string) error {
+func unknownOption(cmd *Command, typed string) error {
 	var names []string
-	for _, o := range cmd.options {
-		names = append(names, o.name)
+	for _, o := range cmd.Options {
+		names = append(names, o.Name)
 	}
 	if o, value, ok := joined(cmd, typed); ok {
-		return usage("unknown option -"+typed, "", fmt.Sprintf("write -%s %s", o.short, value))
+		return Usage("unknown option -"+typed, "", fmt.Sprintf("write -%s %s", o.Short, value))
 	}
-	hint := didYouMean(typed, names, "--")
+	hint := DidYouMean(typed, names, "--")
 	for _, other := range commands() {
-		if slices.ContainsFunc(other.options, func(o option) bool { return o.name == typed }) {
-			hint = fmt.Sprintf("--%s is an option of `leaderrun %s`", typed, other.name)
+		if slices.ContainsFunc(other.Options, func(o Option) bool { return o.Name == typed }) {
+			hint = fmt.Sprintf("--%s is an option of `leaderrun %s`", typed, other.Name)
 			break
 		}
 	}
@@ -228,20 +236,20 @@ func unknownOption(cmd *command, typed string) error {
 	if len(typed) == 1 {
 		dashes = "-"
 	}
-	return usage("unknown option "+dashes+typed, "", hint)
+	return Usage("unknown option "+dashes+typed, "", hint)
 }
 
 // joined takes apart what other programs read as a short option and its value, such as -E75.
-func joined(cmd *command, typed string) (o option, value string, ok bool) {
-	for _, o := range cmd.options {
-		value, cut := strings.CutPrefix(typed, o.short)
-		if cut && o.short != "" && o.value != "" && o.validate(value) == nil {
+func joined(cmd *Command, typed string) (o Option, value string, ok bool) {
+	for _, o := range cmd.Options {
+		value, cut := strings.CutPrefix(typed, o.Short)
+		if cut && o.Short != "" && o.Value != "" && o.validate(value) == nil {
 			return o, value, true
 		}
 	}
-	return option{}, "", false
+	return Option{}, "", false
 }
 
-func seeHelp(cmd *command) string {
-	return strings.TrimSpace("`leaderrun "+cmd.name) + " --help` shows the options"
+func seeHelp(cmd *Command) string {
+	return strings.TrimSpace("`leaderrun "+cmd.Name) + " --help` shows the options"
 }

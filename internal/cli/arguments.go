@@ -6,47 +6,47 @@ import (
 	"strings"
 )
 
-// word is the last word of the command's name: what is typed to call it, behind the command that it is a kind of.
-func (cmd *command) word() string { return cmd.name[strings.LastIndexByte(cmd.name, ' ')+1:] }
+// Word is the last word of the command's name: what is typed to call it, behind the command that it is a kind of.
+func (cmd *Command) Word() string { return cmd.Name[strings.LastIndexByte(cmd.Name, ' ')+1:] }
 
 // kind is the command below this one that a word names; nil: none.
-func (cmd *command) kind(word string) *command {
-	if i := slices.IndexFunc(cmd.kinds, func(k *command) bool { return k.word() == word }); i >= 0 {
-		return cmd.kinds[i]
+func (cmd *Command) kind(word string) *Command {
+	if i := slices.IndexFunc(cmd.Kinds, func(k *Command) bool { return k.Word() == word }); i >= 0 {
+		return cmd.Kinds[i]
 	}
 	return nil
 }
 
-// usageLine is how the command is called.
-func (cmd *command) usageLine() string {
-	line := "leaderrun " + cmd.name
-	if len(cmd.options) > 0 {
+// UsageLine is how the command is called.
+func (cmd *Command) UsageLine() string {
+	line := "leaderrun " + cmd.Name
+	if len(cmd.Options) > 0 {
 		line += " [options]"
 	}
-	return strings.TrimSuffix(line+" "+cmd.args, " ")
+	return strings.TrimSuffix(line+" "+cmd.Args, " ")
 }
 
 // argument is what the usage line calls the first argument.
-func (cmd *command) argument() string { return strings.Trim(cmd.args, "[]…") }
+func (cmd *Command) argument() string { return strings.Trim(cmd.Args, "[]…") }
 
-// least is how many arguments the command cannot do without.
-func (cmd *command) least() int {
-	required, _, _ := strings.Cut(cmd.args, "[")
+// Least is how many arguments the command cannot do without.
+func (cmd *Command) Least() int {
+	required, _, _ := strings.Cut(cmd.Args, "[")
 	return len(strings.Fields(required))
 }
 
 // misplaced refuses arguments that no command of this kind can mean: one that is empty is a variable that a script did
 // not fill in, one that begins with - is an option that stands too late. ended: "--" stands before them.
-func (cmd *command) misplaced(args []string, ended bool) error {
-	if cmd.rest || cmd.args == "" {
+func (cmd *Command) misplaced(args []string, ended bool) error {
+	if cmd.Rest || cmd.Args == "" {
 		return nil
 	}
 	for i, arg := range args {
 		switch {
 		case arg == "":
-			return usage(cmd.argument(), "it is empty", "usage: "+cmd.usageLine())
+			return Usage(cmd.argument(), "it is empty", "usage: "+cmd.UsageLine())
 		case i > 0 && !ended && strings.HasPrefix(arg, "-"):
-			return usage(cmd.name, fmt.Sprintf("%q stands after %s: options go before", arg, cmd.argument()), "usage: "+cmd.usageLine())
+			return Usage(cmd.Name, fmt.Sprintf("%q stands after %s: options go before", arg, cmd.argument()), "usage: "+cmd.UsageLine())
 		}
 	}
 	return nil

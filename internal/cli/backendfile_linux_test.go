@@ -26,7 +26,7 @@ func TestBackendFileThatIsNotReadable(t *testing.T) {
 		_, err := heldURL(path)
 		read <- err
 	}()
-	if err := <-read; err == nil || !strings.Contains(err.Error(), path+": permission denied") || !strings.Contains(hintOf(err), "readable for this user") {
-		t.Errorf("%v, hint %q", err, hintOf(err))
+	if err := <-read; err == nil || !strings.Contains(err.Error(), path+": permission denied") || !strings.Contains(HintOf(err), "readable for this user") {
+		t.Errorf("%v, hint %q", err, HintOf(err))
 	}
 }

@@ -20,8 +20,6 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/backends/all"
-	"github.com/leaderrun/leaderrun/fence"
-	"github.com/leaderrun/leaderrun/fence/redisfence"
 	"github.com/leaderrun/leaderrun/internal/lifeline"
 	"github.com/leaderrun/leaderrun/internal/supervise"
 	"github.com/leaderrun/leaderrun/runner"
@@ -31,12 +29,12 @@ var update = flag.Bool("update", false, "write the golden files anew")
 
 // The help is what people learn from: a change of it is seen in review.
 func TestHelpPages(t *testing.T) {
-	pages := map[string]string{"leaderrun": rootPage(rootCommand())}
+	pages := map[string]string{"leaderrun": rootPage(RootCommand())}
 	for topic, page := range topics() {
 		pages[topic] = page()
 	}
 	for _, cmd := range commands() {
-		pages[cmd.name] = commandPage(cmd)
+		pages[cmd.Name] = commandPage(cmd)
 	}
 	for name, page := range pages {
 		file := filepath.Join("testdata", "help", name+".txt")
@@ -62,8 +60,8 @@ func TestHelpPages(t *testing.T) {
 
 func TestEveryOptionHasItsVariableAndKey(t *testing.T) {
 	handed := []string{
-		jobVariable, tokenVariable, nativeVariable, holderVariable, tickVariable, tickUnixVariable, onceVariable,
-		attemptVariable, socketVariable, slotVariable, slotsVariable, shardVariable, shardsVariable, backendFile,
+		JobVariable, TokenVariable, NativeVariable, HolderVariable, TickVariable, TickUnixVariable, OnceVariable,
+		AttemptVariable, SocketVariable, SlotVariable, SlotsVariable, ShardVariable, ShardsVariable, BackendFile,
 	}
 	forOneCall := []string{
 		"help", "version",
@@ -81,34 +79,34 @@ func TestEveryOptionHasItsVariableAndKey(t *testing.T) {
 			t.Errorf("`leaderrun help environment` does not name %s", name)
 		}
 	}
-	options := map[string]option{}
+	options := map[string]Option{}
 	for _, cmd := range commands() {
-		for _, o := range cmd.options {
-			told := o.name == "help" || o.name == "version" || cmd.name == "import" || cmd.name == "lint"
-			if o.bare && !told && !strings.Contains(optionsText(), o.flag()) {
-				t.Errorf("`leaderrun help environment` does not say that --%s has no variable", o.name)
+		for _, o := range cmd.Options {
+			told := o.Name == "help" || o.Name == "version" || cmd.Name == "import" || cmd.Name == "lint"
+			if o.Bare && !told && !strings.Contains(optionsText(), o.Flag()) {
+				t.Errorf("`leaderrun help environment` does not say that --%s has no variable", o.Name)
 			}
 		}
 		names := map[string]bool{}
-		for _, o := range cmd.options {
-			for _, form := range []string{o.name, o.short} {
+		for _, o := range cmd.Options {
+			for _, form := range []string{o.Name, o.Short} {
 				if form != "" && names[form] {
-					t.Errorf("%s has %s twice", cmd.name, form)
+					t.Errorf("%s has %s twice", cmd.Name, form)
 				}
 				names[form] = true
 			}
-			if first, ok := options[o.name]; ok && (first.value != o.value || first.short != o.short || first.bare != o.bare) {
-				t.Errorf("--%s is not the same everywhere", o.name)
+			if first, ok := options[o.Name]; ok && (first.Value != o.Value || first.Short != o.Short || first.Bare != o.Bare) {
+				t.Errorf("--%s is not the same everywhere", o.Name)
 			}
-			options[o.name] = o
+			options[o.Name] = o
 		}
 	}
 	for name, o := range options {
-		if o.bare {
+		if o.Bare {
 			if !slices.Contains(forOneCall, name) {
 				t.Errorf("--%s has no variable", name)
 			}
-			if _, ok := newSettings(func(string) (string, bool) { return "environment", true }).find(name); ok {
+			if _, ok := NewSettings(func(string) (string, bool) { return "environment", true }).Find(name); ok {
 				t.Errorf("--%s is read from the environment", name)
 			}
 			continue
@@ -117,26 +115,26 @@ func TestEveryOptionHasItsVariableAndKey(t *testing.T) {
 			t.Errorf("--%s has a variable and a key", name)
 		}
 		want := "LEADERRUN_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
-		if o.variable() != want || "LEADERRUN_"+strings.ToUpper(o.key()) != want {
-			t.Errorf("--%s has the variable %s and the key %s", name, o.variable(), o.key())
+		if o.Variable() != want || "LEADERRUN_"+strings.ToUpper(o.Key()) != want {
+			t.Errorf("--%s has the variable %s and the key %s", name, o.Variable(), o.Key())
 		}
-		if slices.Contains(handed, o.variable()) {
-			t.Errorf("--%s would be set by an outer run: %s", name, o.variable())
+		if slices.Contains(handed, o.Variable()) {
+			t.Errorf("--%s would be set by an outer run: %s", name, o.Variable())
 		}
 
 		// The variable is read, and after it the flag.
-		s := newSettings(func(v string) (string, bool) { return "environment", v == want })
-		w := s.word(o)
-		if g, ok := s.find(name); !ok || g.text != "environment" || g.place != want {
+		s := NewSettings(func(v string) (string, bool) { return "environment", v == want })
+		w := s.Word(o)
+		if g, ok := s.Find(name); !ok || g.Text != "environment" || g.Place != want {
 			t.Errorf("%s is not read: %+v", want, g)
 		}
-		s.file = map[string]given{o.key(): {text: "file"}}
-		s.lookup = func(string) (string, bool) { return "", false }
-		if g, ok := s.find(name); !ok || g.text != "file" {
-			t.Errorf("the key %s is not read: %+v", o.key(), g)
+		s.File = map[string]Given{o.Key(): {Text: "file"}}
+		s.Lookup = func(string) (string, bool) { return "", false }
+		if g, ok := s.Find(name); !ok || g.Text != "file" {
+			t.Errorf("the key %s is not read: %+v", o.Key(), g)
 		}
 		_ = w.Set("flag")
-		if g, ok := s.find(name); !ok || g.text != "flag" || g.place != "--"+name {
+		if g, ok := s.Find(name); !ok || g.Text != "flag" || g.Place != "--"+name {
 			t.Errorf("--%s is not read: %+v", name, g)
 		}
 	}
@@ -144,17 +142,17 @@ func TestEveryOptionHasItsVariableAndKey(t *testing.T) {
 
 // What the help promises as a default must be a value that the option takes.
 func TestDefaultsAndExamplesOfOptionsAreValid(t *testing.T) {
-	for _, o := range allOptions() {
-		values := slices.Clone(o.words)
-		if o.def != "" && !strings.Contains(o.def, " ") {
-			values = append(values, o.def)
+	for _, o := range AllOptions() {
+		values := slices.Clone(o.Words)
+		if o.Def != "" && !strings.Contains(o.Def, " ") {
+			values = append(values, o.Def)
 		}
-		if o.example != "" {
-			values = append(values, strings.Trim(o.example, `"`))
+		if o.Example != "" {
+			values = append(values, strings.Trim(o.Example, `"`))
 		}
 		for _, v := range values {
 			if err := o.validate(v); err != nil {
-				t.Errorf("--%s %s: %v", o.name, v, err)
+				t.Errorf("--%s %s: %v", o.Name, v, err)
 			}
 		}
 	}
@@ -232,14 +230,14 @@ func TestEndOf(t *testing.T) {
 		{"guardian died", runner.Result{Ending: runner.TreeLost}, ExitStatus{Code: 70}, 0},
 		{"nothing", runner.Result{}, ExitStatus{Code: 70}, 0},
 	} {
-		if got := endOf(c.result, -1); got != c.want {
+		if got := EndOf(c.result, -1); got != c.want {
 			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
 		}
 		want := c.want
 		if c.conflict != 0 {
 			want = ExitStatus{Code: c.conflict}
 		}
-		if got := endOf(c.result, 100); got != want {
+		if got := EndOf(c.result, 100); got != want {
 			t.Errorf("%s with -E 100: %+v, want %+v", c.name, got, want)
 		}
 	}
@@ -248,16 +246,16 @@ func TestEndOf(t *testing.T) {
 // A stderr that nobody reads must not hold up a renewal, nor the end of the program for long.
 func TestConsoleDoesNotWaitForAReader(t *testing.T) {
 	read, write := io.Pipe()
-	v := &console{out: write}
+	v := &Console{Out: write}
 	for range 3 * consoleBuffer {
-		v.warn("a line", "")
+		v.Warn("a line", "")
 	}
 	lines := make(chan string)
 	go func() {
 		text, _ := io.ReadAll(read)
 		lines <- string(text)
 	}()
-	v.close()
+	v.Close()
 	_ = write.Close()
 	if said := <-lines; strings.Count(said, "a line") < consoleBuffer || strings.Count(said, "a line") > consoleBuffer+2 {
 		t.Errorf("said %d lines", strings.Count(said, "a line"))
@@ -269,18 +267,18 @@ func TestConsoleEndsWhileOthersTalk(t *testing.T) {
 	for range 200 {
 		synctest.Test(t, func(t *testing.T) {
 			var said bytes.Buffer
-			v := &console{out: &said}
-			v.warn("the last word", "")
+			v := &Console{Out: &said}
+			v.Warn("the last word", "")
 			var others sync.WaitGroup
 			for range 4 {
 				others.Go(func() {
 					for range 20 {
-						v.warn("late", "")
+						v.Warn("late", "")
 					}
 				})
 			}
 			begun := time.Now()
-			v.close()
+			v.Close()
 			text := said.String()
 			others.Wait()
 			if waited := time.Since(begun); waited != 0 || !strings.HasPrefix(text, "leaderrun: the last word\n") || said.String() != text {
@@ -295,8 +293,8 @@ func TestSecretsAreNotTold(t *testing.T) {
 		"redis://user:sesame-street@host/0", "redis://:sesame%2Dstreet@host", "redis://h?password=sesame-street", "postgres://u%3Asesame-street@host/db",
 		"redis://user:a:sesame-street@b@host", "rediss://x:sesame-street@host:bad",
 	} {
-		v := &console{}
-		v.keepSecret(secretsOf(url)...)
+		v := &Console{}
+		v.KeepSecret(SecretsOf(url)...)
 		for _, text := range []string{"parse " + url + ": bad", fmt.Sprintf("parse %q: bad", url), "password sesame-street"} {
 			if said := string(v.text(text, text)); strings.Contains(said, "sesame") && !strings.Contains(url, "a:sesame") {
 				t.Errorf("%s: says %s", url, said)
@@ -314,49 +312,16 @@ func TestSecretsAreNotTold(t *testing.T) {
 		"redis://:sesame-street@host/0":  "redis://xxxxx@host/0",
 		"mysql://sesame-street@host?a=b": "mysql://xxxxx@host?a=b",
 	} {
-		v := &console{}
-		v.keepSecret(secretsOf(url)...)
-		if said := v.redact(url); said != want {
+		v := &Console{}
+		v.KeepSecret(SecretsOf(url)...)
+		if said := v.Redact(url); said != want {
 			t.Errorf("%s: says %s, want %s", url, said, want)
 		}
 	}
-	v := &console{}
-	v.keepSecret(secretsOf("redis://:a@host")...)
+	v := &Console{}
+	v.KeepSecret(SecretsOf("redis://:a@host")...)
 	if said := string(v.text("a job", "")); said != "leaderrun: a job\n" {
 		t.Errorf("a short password garbles %q", said)
-	}
-}
-
-func TestStatusOfAJob(t *testing.T) {
-	holder := backends.Holder{ID: "h1", Host: "web1", PID: 7, User: "app"}
-	record := backends.Record{
-		Job: "j", Token: 5, Holder: holder, TTL: 15000, Granted: 1000,
-		Tick: backends.Occurrence{Tick: 60, State: backends.Claimed, Claimant: holder},
-		Runs: []backends.Run{{Token: 5, State: backends.Claimed}, {Token: 4, State: backends.Failed, Exit: 3, Ended: 900}},
-	}
-	released := record
-	released.Released = 5
-	for _, c := range []struct {
-		name      string
-		status    backends.Status
-		state     string
-		host      string
-		tickState string
-	}{
-		{"running", backends.Status{Record: record, Lease: &backends.Lease{Holder: "h1", Token: 5, Left: time.Second}}, stateRunning, "web1", "claimed"},
-		{"another holder runs", backends.Status{Record: record, Lease: &backends.Lease{Holder: "h2", Token: 6}}, stateRunning, "", "lost"},
-		{"vanished", backends.Status{Record: record, Wait: time.Second}, stateVanished, "web1", "lost"},
-		{"gone for long", backends.Status{Record: record}, stateFree, "", "lost"},
-		{"quarantined", backends.Status{Record: released, Wait: time.Second}, stateQuarantined, "", "lost"},
-	} {
-		j := describe("j", c.status, backends.Limits{ExpiryLag: func(time.Duration) time.Duration { return time.Second }})
-		host := ""
-		if j.Host != nil {
-			host = *j.Host
-		}
-		if j.State != c.state || host != c.host || *j.TickState != c.tickState || j.TakeOver != 16000 {
-			t.Errorf("%s: %+v", c.name, j)
-		}
 	}
 }
 
@@ -377,40 +342,13 @@ func TestJobFilePageHasEveryKey(t *testing.T) {
 	}
 }
 
-func TestAnErrorHasOneExitCode(t *testing.T) {
-	denied := &fence.SetupError{Kind: fence.Credentials, Err: io.EOF}
-	for name, c := range map[string]struct {
-		err  error
-		want int
-	}{
-		"its own code":                {&fault{code: codeStale, err: denied}, codeStale},
-		"that of its cause":           {&fault{err: fmt.Errorf("open: %w", denied)}, codeCredentials},
-		"no cause":                    {&fault{}, codeInternal},
-		"wrapped":                     {fmt.Errorf("x: %w", usage("a", "b", "")), codeUsage},
-		"a store's":                   {backends.Misconfigured("", "x"), codeConfiguration},
-		"a store's refusal":           {backends.Denied("", io.EOF), codeCredentials},
-		"a resource, stale":           {fenceFailed("x", &fence.StaleError{}), codeStale},
-		"a resource, to be set right": {fenceFailed("x", denied), codeCredentials},
-		"a resource out of reach":     {fenceFailed("x", io.EOF), codeUnavailable},
-		"Redis, misused":              {redisFailed("x", &redisfence.CommandError{Misused: true, Err: io.EOF}), codeUsage},
-		"Redis, a right is missing":   {redisFailed("x", &redisfence.CommandError{Kind: fence.Credentials, Err: io.EOF}), codeCredentials},
-		"Redis, it failed":            {redisFailed("x", &redisfence.CommandError{Begun: true, Err: io.EOF}), codeConfiguration},
-		"the command is not there":    {&supervise.ExecError{Errno: syscall.ENOENT}, 127},
-		"anything else":               {io.EOF, codeInternal},
-	} {
-		if got := errorCode(c.err); got != c.want {
-			t.Errorf("%s: %d, want %d", name, got, c.want)
-		}
-	}
-}
-
 // What others have written must not reach a terminal as a command to it: an 8-bit control character, and a byte that is no UTF-8, are
 // some to older ones.
 func TestOneLine(t *testing.T) {
 	for text, want := range map[string]string{
 		"näme \ufffd": "näme \ufffd", "a\nb": `a\nb`, "\x9b31mx": `\x9b31mx`, "a\xff": `a\xff`, "\u009b": `\u009b`, `"`: `"`, "\x1b'": `\x1b'`,
 	} {
-		if got := oneLine(text); got != want {
+		if got := OneLine(text); got != want {
 			t.Errorf("%q: got %q, want %q", text, got, want)
 		}
 	}

@@ -13,17 +13,17 @@ import (
 	"github.com/leaderrun/leaderrun/internal/panics"
 )
 
-func completionCommand() *command {
-	return &command{
-		name: "completion", args: "bash|zsh|fish", brief: "print a completion script for a shell",
-		about: `Prints a script that lets a shell complete commands, options, files and the names of jobs. For those it asks
+func completionCommand() *Command {
+	return &Command{
+		Name: "completion", Args: "bash|zsh|fish", Brief: "print a completion script for a shell",
+		About: `Prints a script that lets a shell complete commands, options, files and the names of jobs. For those it asks
 the backend that environment and files name, 300 ms at most.`,
-		examples: []exampleLine{
-			{"bash: for this session", "source <(leaderrun completion bash)"},
+		Examples: []ExampleLine{
+			{Does: "bash: for this session", Line: "source <(leaderrun completion bash)"},
 			{"zsh: once, then restart the shell", "leaderrun completion zsh > \"${fpath[1]:-.}/_leaderrun\""},
-			{"fish: once", "leaderrun completion fish > leaderrun.fish"},
+			{Does: "fish: once", Line: "leaderrun completion fish > leaderrun.fish"},
 		},
-		options: []option{helpOption()}, plain: true, run: runCompletion,
+		Options: []Option{helpOption()}, plain: true, Run: runCompletion,
 	}
 }
 
@@ -97,40 +97,40 @@ complete -c leaderrun -f -a '(__leaderrun_offers)'
 `,
 }
 
-func runCompletion(c *call) (ExitStatus, error) {
+func runCompletion(c *Call) (ExitStatus, error) {
 	const form = "leaderrun completion bash|zsh|fish"
-	if len(c.args) != 1 {
-		return ExitStatus{}, usage("completion", "name one shell", form)
+	if len(c.Args) != 1 {
+		return ExitStatus{}, Usage("completion", "name one shell", form)
 	}
-	script, ok := shells[c.args[0]]
+	script, ok := shells[c.Args[0]]
 	if !ok {
-		return ExitStatus{}, usage(fmt.Sprintf("%q", c.args[0]), "no completion for this shell", form)
+		return ExitStatus{}, Usage(fmt.Sprintf("%q", c.Args[0]), "no completion for this shell", form)
 	}
-	return ExitStatus{}, c.print(script)
+	return ExitStatus{}, c.Print(script)
 }
 
-func commandNames() []string {
+func CommandNames() []string {
 	var names []string
 	for _, cmd := range topCommands() {
-		names = append(names, cmd.name)
+		names = append(names, cmd.Name)
 	}
 	return names
 }
 
 // completeCommand is what the scripts ask.
-func completeCommand() *command {
-	return &command{name: "complete", options: commonOptions(), plain: true, rest: true, run: runComplete}
+func completeCommand() *Command {
+	return &Command{Name: "complete", Options: CommonOptions(), plain: true, Rest: true, Run: runComplete}
 }
 
 // runComplete prints what may stand in the place of the last word, a line each, with a tab before what is to be said of it. A line that
 // begins with a tab says what the shell itself is to offer.
-func runComplete(c *call) (ExitStatus, error) {
-	if len(c.args) == 0 {
+func runComplete(c *Call) (ExitStatus, error) {
+	if len(c.Args) == 0 {
 		return ExitStatus{}, nil
 	}
-	typed := c.args[len(c.args)-1]
+	typed := c.Args[len(c.Args)-1]
 	var b strings.Builder
-	for _, o := range c.offers(c.args[:len(c.args)-1], typed) {
+	for _, o := range c.offers(c.Args[:len(c.Args)-1], typed) {
 		switch {
 		case o.word == "":
 			b.WriteString("\t" + o.about + "\n")
@@ -138,7 +138,7 @@ func runComplete(c *call) (ExitStatus, error) {
 			b.WriteString(strings.TrimSuffix(o.word+"\t"+o.about, "\t") + "\n")
 		}
 	}
-	return ExitStatus{}, c.print(b.String())
+	return ExitStatus{}, c.Print(b.String())
 }
 
 // offer is a word, and what is to be said of it. Without a word it is what the shell offers: files, folders, or command N, where the words
@@ -146,21 +146,21 @@ func runComplete(c *call) (ExitStatus, error) {
 type offer struct{ word, about string }
 
 // offers returns what may follow words.
-func (c *call) offers(before []string, typed string) []offer {
-	cmd, args, ended := rootCommand(), 0, false
-	cmd.kinds = topCommands()
+func (c *Call) offers(before []string, typed string) []offer {
+	cmd, args, ended := RootCommand(), 0, false
+	cmd.Kinds = topCommands()
 	for i := 0; i < len(before); i++ {
 		word := before[i]
 		switch {
-		case cmd.rest && args > 0 && word == "--":
+		case cmd.Rest && args > 0 && word == "--":
 			return []offer{{about: fmt.Sprintf("command %d", i+1)}}
-		case cmd.name == "run" && args > 0:
+		case cmd.Name == "run" && args > 0:
 			return []offer{{about: fmt.Sprintf("command %d", i)}}
 		case word == "--" && !ended:
 			ended = true
 		case strings.HasPrefix(word, "-") && !ended:
 			o, ok := cmd.optionIn(word)
-			if !ok || o.value == "" || strings.Contains(word, "=") {
+			if !ok || o.Value == "" || strings.Contains(word, "=") {
 				continue
 			}
 			if i++; i < len(before) && before[i] == "=" { // bash makes three words of --wait=1m
@@ -176,55 +176,55 @@ func (c *call) offers(before []string, typed string) []offer {
 		}
 	}
 	switch {
-	case cmd.name == "run" && args > 0:
+	case cmd.Name == "run" && args > 0:
 		return []offer{{about: fmt.Sprintf("command %d", len(before))}}
 	case strings.HasPrefix(typed, "-") && !ended:
 		if o, ok := cmd.optionIn(typed); ok && strings.Contains(typed, "=") {
-			return o.values(o.flag() + "=")
+			return o.values(o.Flag() + "=")
 		}
-		return flagOffers(cmd.options)
+		return flagOffers(cmd.Options)
 	}
 	return c.argumentOffers(cmd, args)
 }
 
 // optionIn is the option that a word gives.
-func (cmd *command) optionIn(word string) (o option, ok bool) {
+func (cmd *Command) optionIn(word string) (o Option, ok bool) {
 	name, _, _ := strings.Cut(strings.TrimLeft(word, "-"), "=")
-	i := slices.IndexFunc(cmd.options, func(o option) bool { return o.name == name || o.short == name && name != "" })
+	i := slices.IndexFunc(cmd.Options, func(o Option) bool { return o.Name == name || o.Short == name && name != "" })
 	if i < 0 {
 		return o, false
 	}
-	return cmd.options[i], true
+	return cmd.Options[i], true
 }
 
 // values are those that an option may have, with what stands before them in the same word.
-func (o option) values(before string) (all []offer) {
-	switch o.value {
+func (o Option) values(before string) (all []offer) {
+	switch o.Value {
 	case "FILE":
 		return []offer{{about: "files"}}
 	case "DIR":
 		return []offer{{about: "folders"}}
 	}
-	for _, word := range o.words {
+	for _, word := range o.Words {
 		all = append(all, offer{word: before + word})
 	}
 	return all
 }
 
-func flagOffers(options []option) (all []offer) {
+func flagOffers(options []Option) (all []offer) {
 	for _, o := range options {
-		about, _, _ := strings.Cut(o.help, "\n")
-		all = append(all, offer{o.flag(), about})
-		if o.short != "" {
-			all = append(all, offer{"-" + o.short, about})
+		about, _, _ := strings.Cut(o.Help, "\n")
+		all = append(all, offer{o.Flag(), about})
+		if o.Short != "" {
+			all = append(all, offer{"-" + o.Short, about})
 		}
 	}
 	return all
 }
 
 // argumentOffers are those for an argument of a command, behind so many.
-func (c *call) argumentOffers(cmd *command, behind int) (all []offer) {
-	place, _, _ := strings.Cut(cmd.args, " ")
+func (c *Call) argumentOffers(cmd *Command, behind int) (all []offer) {
+	place, _, _ := strings.Cut(cmd.Args, " ")
 	switch name := strings.Trim(place, "[]…"); {
 	case behind > 0 && !strings.Contains(place, "…"):
 	case name == "JOB":
@@ -232,24 +232,24 @@ func (c *call) argumentOffers(cmd *command, behind int) (all []offer) {
 	case name == "FILE", name == "PATH":
 		return []offer{{about: "files"}}
 	case behind > 0:
-	case cmd.name == "completion":
+	case cmd.Name == "completion":
 		for _, shell := range slices.Sorted(maps.Keys(shells)) {
 			all = append(all, offer{word: shell})
 		}
-	case cmd.name == "help":
+	case cmd.Name == "help":
 		all = argumentsOf(topCommands())
 		for _, topic := range slices.Sorted(maps.Keys(topics())) {
 			all = append(all, offer{word: topic})
 		}
 	default:
-		all = argumentsOf(cmd.kinds)
+		all = argumentsOf(cmd.Kinds)
 	}
 	return all
 }
 
-func argumentsOf(commands []*command) (all []offer) {
+func argumentsOf(commands []*Command) (all []offer) {
 	for _, cmd := range commands {
-		all = append(all, offer{cmd.word(), cmd.brief})
+		all = append(all, offer{cmd.Word(), cmd.Brief})
 	}
 	return all
 }
@@ -260,7 +260,7 @@ var jobsPatience = 300 * time.Millisecond
 
 // jobOffers are the names of jobs. A store that cannot be had, or not soon, has none: nobody wants to read why in the middle of a line
 // that is being typed.
-func (c *call) jobOffers() []offer {
+func (c *Call) jobOffers() []offer {
 	ctx, cancel := context.WithTimeout(context.Background(), jobsPatience)
 	defer cancel()
 	found := make(chan []offer, 1)
@@ -274,18 +274,18 @@ func (c *call) jobOffers() []offer {
 }
 
 // namesOfJobs returns those that a shell can take.
-func (c *call) namesOfJobs(ctx context.Context) (all []offer) {
-	if c.settings.loadFiles(allOptions) != nil {
+func (c *Call) namesOfJobs(ctx context.Context) (all []offer) {
+	if c.Settings.loadFiles(AllOptions) != nil {
 		return nil
 	}
-	store, err := c.openStore()
+	store, err := c.OpenStore()
 	if err != nil {
 		return nil
 	}
 	defer store.Close()
 	names, _ := store.Jobs(ctx)
 	for _, name := range names {
-		if !isInternal(name) && !strings.HasPrefix(name, "-") && utf8.ValidString(name) && !strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		if !IsInternal(name) && !strings.HasPrefix(name, "-") && utf8.ValidString(name) && !strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
 			all = append(all, offer{word: name})
 		}
 	}

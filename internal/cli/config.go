@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	systemConfig = "/etc/leaderrun.yaml"
+	SystemConfig = "/etc/leaderrun.yaml"
 	userConfig   = "leaderrun.yaml" // in the user's configuration directory
 	maxConfig    = 1 << 20
 	notYAML      = "the file is YAML: one `key: value` a line, with quotes around a value that begins with * or @ or ends with :"
@@ -27,18 +27,18 @@ const (
 
 // loadFiles reads the configuration: the named file, which must exist, or else the system's and the user's,
 // of which the user's counts for the keys that both have.
-func (s *settings) loadFiles(known func() []option) error {
-	s.file = map[string]given{}
-	if named, ok := s.find("config"); ok {
-		if named.text == "" {
-			return badValue(named, errEmpty)
+func (s *Settings) loadFiles(known func() []Option) error {
+	s.File = map[string]Given{}
+	if named, ok := s.Find("config"); ok {
+		if named.Text == "" {
+			return BadValue(named, ErrEmpty)
 		}
-		return s.load(named.text, known, &named)
+		return s.load(named.Text, known, &named)
 	}
-	if err := s.load(systemConfig, known, nil); err != nil {
+	if err := s.load(SystemConfig, known, nil); err != nil {
 		return err
 	}
-	path, home := userConfigPath(s.lookup)
+	path, home := UserConfigPath(s.Lookup)
 	if path == "" {
 		return nil
 	}
@@ -49,9 +49,9 @@ func (s *settings) loadFiles(known func() []option) error {
 	return err
 }
 
-// userConfigPath returns the user's file, which is read where none is named and counts before the system's, and the
+// UserConfigPath returns the user's file, which is read where none is named and counts before the system's, and the
 // directory that says whose it is. "": there is none.
-func userConfigPath(lookup func(string) (string, bool)) (path, home string) {
+func UserConfigPath(lookup func(string) (string, bool)) (path, home string) {
 	if dir, _ := lookup("XDG_CONFIG_HOME"); filepath.IsAbs(dir) { // the specification says to ignore a relative one
 		return filepath.Join(dir, userConfig), dir
 	}
@@ -74,42 +74,42 @@ func isOurs(dir string) bool {
 
 // load reads one file. A file that exists and cannot be read is a fault: it may name the backend, and
 // without that this host would not exclude the others.
-func (s *settings) load(path string, known func() []option, named *given) error {
-	text, info, err := readSmall(path)
+func (s *Settings) load(path string, known func() []Option, named *Given) error {
+	text, info, err := ReadSmall(path)
 	switch {
 	case err == nil:
 	case named == nil && absent(err):
 		return nil
 	case named != nil && absent(err):
-		f := badValue(*named, fmt.Errorf("%s does not exist", path))
-		f.code = codeConfiguration
-		if named.origin == fromCommandLine {
-			f.hint = "without --config, " + systemConfig + " and the user's " + userConfig + " are read where they exist"
+		f := BadValue(*named, fmt.Errorf("%s does not exist", path))
+		f.Code = CodeConfiguration
+		if named.Origin == FromCommandLine {
+			f.Hint = "without --config, " + SystemConfig + " and the user's " + userConfig + " are read where they exist"
 		}
 		return f
 	default:
-		return &fault{
-			code: codeConfiguration, what: path, why: reason(err), err: err,
-			hint: cmp.Or(ownership.Remedy(err), "make the file readable for this user, or name another one by --config"),
+		return &Fault{
+			Code: CodeConfiguration, What: path, Why: Reason(err), Err: err,
+			Hint: cmp.Or(ownership.Remedy(err), "make the file readable for this user, or name another one by --config"),
 		}
 	}
-	values, err := parseConfig(path, text, known())
+	values, err := ParseConfig(path, text, known())
 	if err != nil {
 		return err
 	}
 	if backend, ok := values["backend"]; ok {
 		backend.markExposed(path, info)
-		backend.again = func() (given, error) {
-			text, _, err := readSmall(path)
+		backend.again = func() (Given, error) {
+			text, _, err := ReadSmall(path)
 			if err != nil {
-				return given{}, err
+				return Given{}, err
 			}
-			values, err := parseConfig(path, text, known())
+			values, err := ParseConfig(path, text, known())
 			return values["backend"], err
 		}
 		values["backend"] = backend
 	}
-	maps.Copy(s.file, values)
+	maps.Copy(s.File, values)
 	return nil
 }
 
@@ -117,8 +117,8 @@ func absent(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
-// reason is what the system said, without the path, which the reader has already.
-func reason(err error) string {
+// Reason is what the system said, without the path, which the reader has already.
+func Reason(err error) string {
 	if o, ok := errors.AsType[*ownership.Error](err); ok {
 		return o.Why
 	}
@@ -128,40 +128,40 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// fileFault is the fault of a file that cannot be used. what says which one, where the error does not.
-func fileFault(err error, what string) *fault {
+// FileFault is the fault of a file that cannot be used. what says which one, where the error does not.
+func FileFault(err error, what string) *Fault {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		what = p.Path
 	} else if o, ok := errors.AsType[*ownership.Error](err); ok {
 		what = o.Path
 	}
-	return &fault{code: codeConfiguration, what: what, why: reason(err), hint: ownership.Remedy(err), err: err}
+	return &Fault{Code: CodeConfiguration, What: what, Why: Reason(err), Hint: ownership.Remedy(err), Err: err}
 }
 
-// readSmall reads a regular file of a sane size that only root and this user can change: no pipe that blocks, no device
+// ReadSmall reads a regular file of a sane size that only root and this user can change: no pipe that blocks, no device
 // that never ends, nobody else's word.
-func readSmall(path string) ([]byte, fs.FileInfo, error) { return ownership.Read(path, maxConfig) }
+func ReadSmall(path string) ([]byte, fs.FileInfo, error) { return ownership.Read(path, maxConfig) }
 
 // markExposed notes that all can read a password which this user could hide from them.
-func (g *given) markExposed(path string, info fs.FileInfo) {
-	if ownership.OthersRead(info) && holdsPassword(g.text) {
+func (g *Given) markExposed(path string, info fs.FileInfo) {
+	if ownership.OthersRead(info) && HoldsPassword(g.Text) {
 		g.exposed = path
 	}
 }
 
-// parseConfig reads the keys of a file. Every value is checked, also of options that the command at hand
+// ParseConfig reads the keys of a file. Every value is checked, also of options that the command at hand
 // does not have: a mistake is found on the day that it is made.
-func parseConfig(path string, text []byte, known []option) (map[string]given, error) {
+func ParseConfig(path string, text []byte, known []Option) (map[string]Given, error) {
 	var doc yaml.Node
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	if err := decoder.Decode(&doc); err != nil && !errors.Is(err, io.EOF) {
-		return nil, &fault{code: codeConfiguration, what: path, why: err.Error(), err: err, hint: notYAML}
+		return nil, &Fault{Code: CodeConfiguration, What: path, Why: err.Error(), Err: err, Hint: notYAML}
 	}
 	var second yaml.Node
 	if err := decoder.Decode(&second); !errors.Is(err, io.EOF) {
-		return nil, &fault{code: codeConfiguration, what: path, why: "there is a second document in it", hint: "remove the line `---` and what follows"}
+		return nil, &Fault{Code: CodeConfiguration, What: path, Why: "there is a second document in it", Hint: "remove the line `---` and what follows"}
 	}
-	values := map[string]given{}
+	values := map[string]Given{}
 	if len(doc.Content) == 0 { // nothing but comments
 		return values, nil
 	}
@@ -185,15 +185,15 @@ func parseConfig(path string, text []byte, known []option) (map[string]given, er
 		if err != nil {
 			return nil, err
 		}
-		values[key.Value] = given{text: text, origin: fromFile, place: fmt.Sprintf("%s:%d: %s", path, value.Line, key.Value)}
+		values[key.Value] = Given{Text: text, Origin: FromFile, Place: fmt.Sprintf("%s:%d: %s", path, value.Line, key.Value)}
 	}
 	return values, nil
 }
 
 // configText returns the value of a key. Several values, which some options take, are lines of one text.
-func configText(path, key string, value *yaml.Node, o option) (string, error) {
+func configText(path, key string, value *yaml.Node, o Option) (string, error) {
 	items := []*yaml.Node{value}
-	if o.many && value.Kind == yaml.SequenceNode && len(value.Content) > 0 {
+	if o.Many && value.Kind == yaml.SequenceNode && len(value.Content) > 0 {
 		items = value.Content
 	}
 	var texts []string
@@ -202,7 +202,7 @@ func configText(path, key string, value *yaml.Node, o option) (string, error) {
 			return "", configFault(path, item, key, "not a single value", "write it like "+example(o))
 		}
 		if err := o.validate(item.Value); err != nil {
-			why, hint := explain(err, correctLine)
+			why, hint := Explain(err, correctLine)
 			return "", configFault(path, item, key, why, hint)
 		}
 		texts = append(texts, item.Value)
@@ -210,44 +210,44 @@ func configText(path, key string, value *yaml.Node, o option) (string, error) {
 	return strings.Join(texts, "\n"), nil
 }
 
-func configOption(path string, key *yaml.Node, known []option) (option, error) {
+func configOption(path string, key *yaml.Node, known []Option) (Option, error) {
 	var keys []string
 	for _, o := range known {
-		same := key.Kind == yaml.ScalarNode && key.Value == o.key()
+		same := key.Kind == yaml.ScalarNode && key.Value == o.Key()
 		switch {
-		case o.bare && (same || key.Value == o.name):
-			return option{}, configFault(path, key, key.Value, "can only be given on the command line", "remove that line: "+o.flag()+" is for one call")
-		case o.bare, o.unset:
+		case o.Bare && (same || key.Value == o.Name):
+			return Option{}, configFault(path, key, key.Value, "can only be given on the command line", "remove that line: "+o.Flag()+" is for one call")
+		case o.Bare, o.unset:
 			continue
 		case same:
 			return o, nil
 		}
-		keys = append(keys, o.key())
+		keys = append(keys, o.Key())
 	}
-	hint := didYouMean(key.Value, keys, "")
+	hint := DidYouMean(key.Value, keys, "")
 	if hint == "" {
 		hint = "`leaderrun help run` lists the options; --kill-after is the key kill_after"
 	}
-	return option{}, configFault(path, key, key.Value, "unknown key", hint)
+	return Option{}, configFault(path, key, key.Value, "unknown key", hint)
 }
 
-func configFault(path string, at *yaml.Node, key, why, hint string) *fault {
+func configFault(path string, at *yaml.Node, key, why, hint string) *Fault {
 	what := fmt.Sprintf("%s:%d", path, at.Line)
 	if key != "" {
 		what += ": " + key
 	}
-	return &fault{code: codeConfiguration, what: what, why: why, hint: hint}
+	return &Fault{Code: CodeConfiguration, What: what, Why: why, Hint: hint}
 }
 
 // example is a line that is right for an option.
-func example(o option) string {
+func example(o Option) string {
 	switch {
-	case o.example != "":
-		return o.key() + ": " + o.example
-	case o.value == "":
-		return o.key() + ": true"
-	case len(o.words) > 0:
-		return o.key() + ": " + o.words[0]
+	case o.Example != "":
+		return o.Key() + ": " + o.Example
+	case o.Value == "":
+		return o.Key() + ": true"
+	case len(o.Words) > 0:
+		return o.Key() + ": " + o.Words[0]
 	}
-	return o.key() + ": " + o.value
+	return o.Key() + ": " + o.Value
 }

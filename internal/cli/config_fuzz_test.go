@@ -14,19 +14,19 @@ func FuzzConfig(f *testing.F) {
 	} {
 		f.Add([]byte(text))
 	}
-	known := allOptions()
+	known := AllOptions()
 	f.Fuzz(func(t *testing.T, text []byte) {
-		values, err := parseConfig("f.yaml", text, known)
+		values, err := ParseConfig("f.yaml", text, known)
 		if err == nil {
 			for key, v := range values {
-				if v.origin != fromFile || v.place == "" {
+				if v.Origin != FromFile || v.Place == "" {
 					t.Errorf("%s: %+v", key, v)
 				}
 			}
 			return
 		}
-		wrong, ok := errors.AsType[*fault](err)
-		if !ok || wrong.code != codeConfiguration || values != nil {
+		wrong, ok := errors.AsType[*Fault](err)
+		if !ok || wrong.Code != CodeConfiguration || values != nil {
 			t.Errorf("%v: %+v", err, values)
 		}
 	})

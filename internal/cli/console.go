@@ -15,6 +15,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/leaderrun/leaderrun/internal/httplimit"
 	"github.com/leaderrun/leaderrun/internal/panics"
 	"github.com/leaderrun/leaderrun/internal/value"
 	"github.com/leaderrun/leaderrun/runner"
@@ -25,13 +26,13 @@ const (
 	lastWords     = 2 * time.Second // how long the end of the program waits for one
 )
 
-// console is what people and machines are told on stderr. It never blocks its callers: stderr may be a pipe
+// Console is what people and machines are told on stderr. It never blocks its callers: stderr may be a pipe
 // that nobody reads, and a renewal must not wait for it.
-type console struct {
-	out      io.Writer
-	level    slog.Level
-	json     bool
-	terminal bool // stderr is one: somebody is looking
+type Console struct {
+	Out      io.Writer
+	Level    slog.Level
+	JSON     bool
+	Terminal bool // stderr is one: somebody is looking
 	secrets  []string
 
 	mu      sync.Mutex
@@ -41,8 +42,8 @@ type console struct {
 	dropped int
 }
 
-func newConsole(stderr *os.File) *console {
-	return &console{out: stderr, level: slog.LevelWarn, terminal: isTerminal(stderr)}
+func newConsole(stderr *os.File) *Console {
+	return &Console{Out: stderr, Level: slog.LevelWarn, Terminal: isTerminal(stderr)}
 }
 
 // isTerminal also takes /dev/null for one, where one line more does no harm.
@@ -52,56 +53,56 @@ func isTerminal(f *os.File) bool {
 }
 
 // configure takes the options that say what is told and how.
-func (v *console) configure(s *settings) {
-	v.json = read(s, "log-format", value.OneOf(formats...), "text") == "json"
-	_ = v.level.UnmarshalText([]byte(read(s, "log-level", value.OneOf(levels...), "warn"))) // package slog has the same words
-	if s.on("quiet") {
-		v.level = slog.LevelError
-		v.terminal = false
+func (v *Console) configure(s *Settings) {
+	v.JSON = Read(s, "log-format", value.OneOf(Formats...), "text") == "json"
+	_ = v.Level.UnmarshalText([]byte(Read(s, "log-level", value.OneOf(levels...), "warn"))) // package slog has the same words
+	if s.On("quiet") {
+		v.Level = slog.LevelError
+		v.Terminal = false
 	}
 }
 
-// event tells what happened to a run.
-func (v *console) event(e runner.Event) {
+// Event tells what happened to a run.
+func (v *Console) Event(e runner.Event) {
 	// On a terminal somebody wonders why nothing happened.
 	why := e.Name == runner.EventSkipped || e.Name == runner.EventStandby
-	shown := e.Level >= v.level || (v.terminal && !v.json && why)
+	shown := e.Level >= v.Level || (v.Terminal && !v.JSON && why)
 	if !shown {
 		return
 	}
-	if v.json {
-		v.write(v.object(e))
+	if v.JSON {
+		v.Write(v.object(e))
 		return
 	}
-	v.write(v.text(e.Text, e.Hint))
+	v.Write(v.text(e.Text, e.Hint))
 }
 
-// warn tells one line, and the remedy.
-func (v *console) warn(text, hint string) {
-	v.event(runner.Event{Name: "warning", Level: slog.LevelWarn, Text: text, Hint: hint})
+// Warn tells one line, and the remedy.
+func (v *Console) Warn(text, hint string) {
+	v.Event(runner.Event{Name: "warning", Level: slog.LevelWarn, Text: text, Hint: hint})
 }
 
-// fault tells why the program ends.
-func (v *console) fault(err error) {
+// Fault tells why the program ends.
+func (v *Console) Fault(err error) {
 	e := runner.Event{Name: "error", Level: slog.LevelError, Text: err.Error()}
-	e.Hint = hintOf(err)
-	e.Fields = []slog.Attr{slog.Int("code", errorCode(err))}
-	v.event(e)
+	e.Hint = HintOf(err)
+	e.Fields = []slog.Attr{slog.Int("code", ErrorCode(err))}
+	v.Event(e)
 }
 
-func (v *console) text(what, hint string) []byte {
-	line := "leaderrun: " + oneLine(withoutPasswords(v.redact(what))) + "\n"
+func (v *Console) text(what, hint string) []byte {
+	line := "leaderrun: " + OneLine(withoutPasswords(v.Redact(what))) + "\n"
 	if hint != "" {
-		line += "hint: " + oneLine(v.redact(hint)) + "\n"
+		line += "hint: " + OneLine(v.Redact(hint)) + "\n"
 	}
 	return []byte(line)
 }
 
-func (v *console) object(e runner.Event) []byte {
+func (v *Console) object(e runner.Event) []byte {
 	attrs := []slog.Attr{slog.String("event", e.Name)}
 	add := func(key, value string) {
 		if value != "" {
-			attrs = append(attrs, slog.String(key, v.redact(value)))
+			attrs = append(attrs, slog.String(key, v.Redact(value)))
 		}
 	}
 	add("job", e.Job)
@@ -110,19 +111,19 @@ func (v *console) object(e runner.Event) []byte {
 		attrs = append(attrs, slog.Int64("token", e.Token))
 	}
 	if e.Tick != 0 {
-		attrs = append(attrs, slog.String("tick", tickText(e.Tick)))
+		attrs = append(attrs, slog.String("tick", TickText(e.Tick)))
 	}
 	add("reason", withoutPasswords(e.Reason))
 	add("hint", e.Hint)
 	attrs = append(attrs, e.Fields...)
 	var buffer bytes.Buffer
 	handler := slog.NewJSONHandler(&buffer, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: lowerLevel})
-	record := slog.NewRecord(time.Now(), e.Level, withoutPasswords(v.redact(e.Text)), 0)
+	record := slog.NewRecord(time.Now(), e.Level, withoutPasswords(v.Redact(e.Text)), 0)
 	record.AddAttrs(attrs...)
 	if err := handler.Handle(context.Background(), record); err != nil {
 		return v.text(e.Text, e.Hint)
 	}
-	return visibleJSON(buffer.Bytes())
+	return VisibleJSON(buffer.Bytes())
 }
 
 func lowerLevel(groups []string, a slog.Attr) slog.Attr {
@@ -132,11 +133,11 @@ func lowerLevel(groups []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// tickText is a scheduled instant as people and the child's environment see it.
-func tickText(tick int64) string { return time.Unix(tick, 0).UTC().Format(time.RFC3339) }
+// TickText is a scheduled instant as people and the child's environment see it.
+func TickText(tick int64) string { return time.Unix(tick, 0).UTC().Format(time.RFC3339) }
 
-// oneLine keeps a text from looking like several lines or from moving a terminal's cursor.
-func oneLine(text string) string {
+// OneLine keeps a text from looking like several lines or from moving a terminal's cursor.
+func OneLine(text string) string {
 	if utf8.ValidString(text) && strings.IndexFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) < 0 {
 		return text
 	}
@@ -154,8 +155,8 @@ func oneLine(text string) string {
 	return b.String()
 }
 
-// keepSecret hides a text in all that is said from now on.
-func (v *console) keepSecret(secrets ...string) {
+// KeepSecret hides a text in all that is said from now on.
+func (v *Console) KeepSecret(secrets ...string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, s := range secrets {
@@ -165,7 +166,7 @@ func (v *console) keepSecret(secrets ...string) {
 	}
 }
 
-func (v *console) redact(text string) string {
+func (v *Console) Redact(text string) string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, s := range v.secrets {
@@ -174,8 +175,8 @@ func (v *console) redact(text string) string {
 	return text
 }
 
-// write hands a line to the goroutine that may wait for the reader.
-func (v *console) write(line []byte) {
+// Write hands a line to the goroutine that may wait for the reader.
+func (v *Console) Write(line []byte) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.closed {
@@ -197,25 +198,25 @@ func (v *console) write(line []byte) {
 }
 
 // lost says how much was not said. It needs v.mu.
-func (v *console) lost() []byte {
+func (v *Console) lost() []byte {
 	n := v.dropped
 	v.dropped = 0
-	if v.json {
+	if v.JSON {
 		return fmt.Appendf(nil, "{\"level\":\"warn\",\"event\":\"dropped\",\"msg\":\"stderr is slow\",\"count\":%d}\n", n)
 	}
 	return fmt.Appendf(nil, "leaderrun: stderr is slow: %d lines were dropped\n", n)
 }
 
-func (v *console) speak(lines <-chan []byte, written chan<- struct{}) {
+func (v *Console) speak(lines <-chan []byte, written chan<- struct{}) {
 	defer close(written)
 	for line := range lines {
-		_, _ = v.out.Write(line) // there is nobody to tell
+		_, _ = v.Out.Write(line) // there is nobody to tell
 	}
 }
 
-// close waits for what was said to be written, but not for a reader that never comes. What others say from now on is dropped: the
+// Close waits for what was said to be written, but not for a reader that never comes. What others say from now on is dropped: the
 // program ends, and some of its goroutines live on until it has.
-func (v *console) close() {
+func (v *Console) Close() {
 	v.mu.Lock()
 	again := v.closed
 	v.closed = true
@@ -230,3 +231,17 @@ func (v *console) close() {
 	case <-time.After(lastWords):
 	}
 }
+
+// SpokenLog takes what package net/http has to say, and other libraries. It says nothing of importance that is not told by the requests themselves.
+type SpokenLog struct{ Console *Console }
+
+func (l *SpokenLog) Handle(_ context.Context, r slog.Record) error {
+	l.Console.Event(runner.Event{Name: "http", Level: r.Level, Text: httplimit.Brief(strings.TrimSpace(r.Message))})
+	return nil
+}
+
+func (*SpokenLog) Enabled(context.Context, slog.Level) bool { return true }
+
+func (l *SpokenLog) WithAttrs([]slog.Attr) slog.Handler { return l }
+
+func (l *SpokenLog) WithGroup(string) slog.Handler { return l }

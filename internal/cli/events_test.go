@@ -14,8 +14,11 @@ func TestDocumentationHasEveryEvent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	cli := regexp.MustCompile(`(?:runner\.Event\{\s*Name: "|e\.Name[^=\n]* = "|event\\":\\")([a-z_]+)`)
 	for dir, names := range map[string]*regexp.Regexp{
-		".":            regexp.MustCompile(`(?:runner\.Event\{\s*Name: "|e\.Name[^=\n]* = "|event\\":\\")([a-z_]+)`),
+		".":            cli,
+		"*":            cli,
+		"../launch":    cli,
 		"../daemon":    regexp.MustCompile(`d\.(?:note|warn)\([^"\n]*"([a-z_]+)"`),
 		"../../runner": regexp.MustCompile(`Event[A-Z]\w+\s+= "([a-z_]+)"`),
 	} {
@@ -39,7 +42,7 @@ func TestDocumentationHasEveryEvent(t *testing.T) {
 				}
 			}
 		}
-		if found < 3 {
+		if found == 0 {
 			t.Errorf("%s: found %d names of events: they are written in another way now", dir, found)
 		}
 	}

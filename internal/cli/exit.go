@@ -8,7 +8,9 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/fence"
+	"github.com/leaderrun/leaderrun/fence/filefence"
 	"github.com/leaderrun/leaderrun/fence/redisfence"
+	"github.com/leaderrun/leaderrun/fence/s3fence"
 	"github.com/leaderrun/leaderrun/internal/remedy"
 	"github.com/leaderrun/leaderrun/internal/supervise"
 	"github.com/leaderrun/leaderrun/runner"
@@ -16,18 +18,18 @@ import (
 
 // The exit codes that are leaderrun's own. They are a contract.
 const (
-	codeSkipped       = 0 // not run, and need not be: another holder runs the job, or this tick or key is done
+	CodeSkipped       = 0 // not run, and need not be: another holder runs the job, or this tick or key is done
 	codeUnknownJob    = 1
-	codeNoData        = 1 // of fence --read: nothing was written yet
-	codeBad           = 1 // of doctor: something is bad
-	codeUsage         = 64
-	codeUnavailable   = 69
-	codeInternal      = 70
-	codeLost          = 75
-	codeNotRun        = 76 // not run, and nobody else makes up for it now
-	codeCredentials   = 77
-	codeConfiguration = 78
-	codeStale         = 79 // of fence: the run was overtaken
+	CodeNoData        = 1 // of fence --read: nothing was written yet
+	CodeBad           = 1 // of doctor: something is bad
+	CodeUsage         = 64
+	CodeUnavailable   = 69
+	CodeInternal      = 70
+	CodeLost          = 75
+	CodeNotRun        = 76 // not run, and nobody else makes up for it now
+	CodeCredentials   = 77
+	CodeConfiguration = 78
+	CodeStale         = 79 // of fence: the run was overtaken
 	codeTimeout       = 124
 	codeSignal        = 128 // plus the signal's number
 )
@@ -39,105 +41,105 @@ type ExitStatus struct {
 	Signal syscall.Signal // 0: none
 }
 
-// bySignal is the end by a signal that leaderrun received.
-func bySignal(sig syscall.Signal) ExitStatus {
+// BySignal is the end by a signal that leaderrun received.
+func BySignal(sig syscall.Signal) ExitStatus {
 	return ExitStatus{Code: codeSignal + int(sig), Signal: sig}
 }
 
-// fault is an error that ends the program, with its exit code, what people read, and the remedy.
-type fault struct {
-	code      int // 0: that of its cause
-	what, why string
-	hint      string
-	err       error
+// Fault is an error that ends the program, with its exit code, what people read, and the remedy.
+type Fault struct {
+	Code      int // 0: that of its cause
+	What, Why string
+	Hint      string
+	Err       error
 }
 
-func (f *fault) Error() string {
+func (f *Fault) Error() string {
 	switch {
-	case f.why == "":
-		return f.what
-	case f.what == "":
-		return f.why
+	case f.Why == "":
+		return f.What
+	case f.What == "":
+		return f.Why
 	}
-	return f.what + ": " + f.why
+	return f.What + ": " + f.Why
 }
 
-func (f *fault) Unwrap() error { return f.err }
+func (f *Fault) Unwrap() error { return f.Err }
 
-// usage is a mistake on the command line.
-func usage(what, why, hint string) *fault {
-	return &fault{code: codeUsage, what: what, why: why, hint: hint}
+// Usage is a mistake on the command line.
+func Usage(what, why, hint string) *Fault {
+	return &Fault{Code: CodeUsage, What: what, Why: why, Hint: hint}
 }
 
 // endOfCall is how a command ends that has returned: by the signal that it was sent, if there is one.
 func endOfCall(end ExitStatus, err error, received syscall.Signal) ExitStatus {
 	switch {
 	case received != 0:
-		return bySignal(received)
-	case errors.Is(err, errNoReader): // so does any other program
-		return bySignal(syscall.SIGPIPE)
+		return BySignal(received)
+	case errors.Is(err, ErrNoReader): // so does any other program
+		return BySignal(syscall.SIGPIPE)
 	case err != nil:
-		return ExitStatus{Code: errorCode(err)}
+		return ExitStatus{Code: ErrorCode(err)}
 	}
 	return end
 }
 
-// endOf is what becomes of an attempt to run a job. conflict is --conflict-exit-code,
+// EndOf is what becomes of an attempt to run a job. conflict is --conflict-exit-code,
 // negative where it was not given.
-func endOf(r runner.Result, conflict int) ExitStatus {
+func EndOf(r runner.Result, conflict int) ExitStatus {
 	switch r.Ending {
 	case runner.Refused:
 		return ExitStatus{Code: refusalCode(r.Refusal, conflict)}
 	case runner.WaitOver:
-		return ExitStatus{Code: orElse(conflict, codeNotRun)}
+		return ExitStatus{Code: orElse(conflict, CodeNotRun)}
 	case runner.Interrupted:
 		if r.Signal != 0 {
-			return bySignal(r.Signal)
+			return BySignal(r.Signal)
 		}
-		return ExitStatus{Code: codeInternal}
+		return ExitStatus{Code: CodeInternal}
 	case runner.Ran:
 		switch {
 		case !r.Status.Known:
-			return ExitStatus{Code: codeInternal}
+			return ExitStatus{Code: CodeInternal}
 		case r.Signal != 0 && r.Grant.Tick != r.Grant.Claim.Tick: // an earlier tick ran, and ours was given up
-			return bySignal(r.Signal)
+			return BySignal(r.Signal)
 		case r.Status.Signal != 0 && r.Status.Signal == r.Signal:
-			return bySignal(r.Signal)
+			return BySignal(r.Signal)
 		}
 		return ExitStatus{Code: r.Status.ExitCode()}
 	case runner.TimedOut:
 		return ExitStatus{Code: codeTimeout}
 	case runner.LeaseLost, runner.Broken, runner.Unconfirmed, runner.Unrecorded:
-		return ExitStatus{Code: codeLost}
+		return ExitStatus{Code: CodeLost}
 	case runner.TreeLost:
-		return ExitStatus{Code: codeInternal}
+		return ExitStatus{Code: CodeInternal}
 	case runner.Unreachable, runner.NotStarted:
-		return ExitStatus{Code: codeUnavailable}
+		return ExitStatus{Code: CodeUnavailable}
 	case runner.Permanent, runner.StartFailed:
-		return ExitStatus{Code: errorCode(r.Err)}
+		return ExitStatus{Code: ErrorCode(r.Err)}
 	}
-	return ExitStatus{Code: codeInternal}
+	return ExitStatus{Code: CodeInternal}
 }
 
 // refusalCode is 0 for a refusal that is as good as a run, because another holder runs the job or has done it, and an error for the others.
 func refusalCode(r *backends.Refusal, conflict int) int {
 	if r == nil {
-		return codeInternal
+		return CodeInternal
 	}
 	switch r.Verdict {
 	case backends.Held, backends.Reserved, backends.IsDone:
-		return orElse(conflict, codeSkipped)
+		return orElse(conflict, CodeSkipped)
 	case backends.IsFailed, backends.IsStopped, backends.IsLost, backends.IsMissed, backends.IsEarlier, backends.Late:
-		return orElse(conflict, codeNotRun)
+		return orElse(conflict, CodeNotRun)
 	case backends.Vanished, backends.Quarantined: // the runner waits these out; left over at a start deadline
-		return orElse(conflict, codeNotRun)
+		return orElse(conflict, CodeNotRun)
 	case backends.Nested:
-		return codeUsage
+		return CodeUsage
 	case backends.Future, backends.FutureRecorded, backends.Outdated, backends.Divided:
-		return codeConfiguration
+		return CodeConfiguration
 	case backends.Granted, backends.Abandoned:
 	}
-	return codeInternal
+	return CodeInternal
 }
 
 func orElse(conflict, code int) int {
@@ -147,60 +149,60 @@ func orElse(conflict, code int) int {
 	return code
 }
 
-// code is the exit code for a bad value: a fault of the caller on the command line, else of the configuration.
-func (o origin) code() int {
-	if o == fromCommandLine {
-		return codeUsage
+// Code is the exit code for a bad value: a fault of the caller on the command line, else of the configuration.
+func (o origin) Code() int {
+	if o == FromCommandLine {
+		return CodeUsage
 	}
-	return codeConfiguration
+	return CodeConfiguration
 }
 
-// resourceCode is the exit code of the error of a fenced resource: what is not to be set right first cannot be reached, or cannot do
+// ResourceCode is the exit code of the error of a fenced resource: what is not to be set right first cannot be reached, or cannot do
 // it now.
-func resourceCode(err error) int {
+func ResourceCode(err error) int {
 	if setup, ok := errors.AsType[*fence.SetupError](err); ok {
-		return errorCode(setup)
+		return ErrorCode(setup)
 	}
-	return codeUnavailable
+	return CodeUnavailable
 }
 
-// errorCode is the exit code of an error.
-func errorCode(err error) int {
+// ErrorCode is the exit code of an error.
+func ErrorCode(err error) int {
 	var (
-		f        *fault
+		f        *Fault
 		refused  *redisfence.CommandError
 		exec     *supervise.ExecError
 		stale    *fence.StaleError
 		mendable *remedy.Error
 	)
 	switch {
-	case errors.As(err, &f) && f.code != 0:
-		return f.code
+	case errors.As(err, &f) && f.Code != 0:
+		return f.Code
 	case f != nil:
-		return errorCode(f.err)
+		return ErrorCode(f.Err)
 	case errors.As(err, &refused):
 		switch {
 		case refused.Misused:
-			return codeUsage
+			return CodeUsage
 		case refused.Kind == fence.Credentials:
-			return codeCredentials
+			return CodeCredentials
 		}
-		return codeConfiguration
+		return CodeConfiguration
 	case errors.As(err, &exec):
 		return exec.ExitCode()
 	case errors.As(err, &stale):
-		return codeStale
+		return CodeStale
 	case errors.As(err, &mendable):
 		if mendable.Kind == remedy.Credentials {
-			return codeCredentials
+			return CodeCredentials
 		}
-		return codeConfiguration
+		return CodeConfiguration
 	case errors.Is(err, supervise.ErrTooLate): // not run: there was no time left to renew the lease
-		return codeUnavailable
+		return CodeUnavailable
 	case errors.Is(err, backends.ErrUnknownJob):
 		return codeUnknownJob
 	}
-	return codeInternal
+	return CodeInternal
 }
 
 // codeRow is a line of the tables of exit codes.
@@ -212,28 +214,28 @@ func exitCodesPage() string {
 The other commands end with 0 where all went well, with 64, 69, 70, 77 or 78 as above, with 70 where stdout
 cannot be written, and with:
 ` + codeTable([]codeRow{
-		{"status", fmt.Sprintf("%d: the backend does not know the job; %d: a record cannot be read", codeUnknownJob, codeConfiguration)},
+		{"status", fmt.Sprintf("%d: the backend does not know the job; %d: a record cannot be read", codeUnknownJob, CodeConfiguration)},
 		{"history", fmt.Sprintf("%d: the backend does not know the job", codeUnknownJob)},
-		{"break", fmt.Sprintf("%d: the backend does not know the job; %d: it still runs, or may, or --forget-tick\nfinds another tick recorded by now", codeUnknownJob, codeNotRun)},
-		{"forget", fmt.Sprintf("%d: the backend does not know the job; %d: it still runs, or may", codeUnknownJob, codeNotRun)},
-		{"check", fmt.Sprintf("%d: the run does not lead, or nobody can tell", codeLost)},
-		{"fence", fmt.Sprintf("%d: the run is stale, and nothing was written; %d: not in a run; %d: the resource cannot be\nreached, or cannot do it now (a full disk); %d: there is nothing to --read yet;\nCOMMAND's own where it failed", codeStale, codeUsage, codeUnavailable, codeNoData)},
-		{"doctor", fmt.Sprintf("%d: something is bad", codeBad)},
-		{"cron", fmt.Sprintf("0: it was told to end, and has drained; %d, %d: it cannot start: the backend refuses it,\nor a fault in its file; %d: it broke. What its commands end with is in its log,\nhistory and metrics", codeCredentials, codeConfiguration, codeInternal)},
+		{"break", fmt.Sprintf("%d: the backend does not know the job; %d: it still runs, or may, or --forget-tick\nfinds another tick recorded by now", codeUnknownJob, CodeNotRun)},
+		{"forget", fmt.Sprintf("%d: the backend does not know the job; %d: it still runs, or may", codeUnknownJob, CodeNotRun)},
+		{"check", fmt.Sprintf("%d: the run does not lead, or nobody can tell", CodeLost)},
+		{"fence", fmt.Sprintf("%d: the run is stale, and nothing was written; %d: not in a run; %d: the resource cannot be\nreached, or cannot do it now (a full disk); %d: there is nothing to --read yet;\nCOMMAND's own where it failed", CodeStale, CodeUsage, CodeUnavailable, CodeNoData)},
+		{"doctor", fmt.Sprintf("%d: something is bad", CodeBad)},
+		{"cron", fmt.Sprintf("0: it was told to end, and has drained; %d, %d: it cannot start: the backend refuses it,\nor a fault in its file; %d: it broke. What its commands end with is in its log,\nhistory and metrics", CodeCredentials, CodeConfiguration, CodeInternal)},
 	})
 }
 
 // runCodes are the codes of run beside COMMAND's own.
 func runCodes() string {
 	return codeTable([]codeRow{
-		{fmt.Sprintf("%d or -E N", codeSkipped), "not run, in good hands: another holder runs the job now, or this tick or key is done"},
-		{fmt.Sprintf("%d or -E N", codeNotRun), "not run, not in good hands: --wait ran out, it is later than --start-deadline, or\nthe tick or key failed, was stopped, lost or missed"},
-		{fmt.Sprint(codeUsage), "the command line is wrong, or names a file or directory that cannot be used; or this run\nis inside a run of its own job"},
-		{fmt.Sprint(codeUnavailable), "the backend cannot be reached or cannot decide: not run"},
-		{fmt.Sprint(codeInternal), "a fault of leaderrun itself; its guardian was lost and the run was stopped"},
-		{fmt.Sprint(codeLost), "the lease was lost or broken and the run was stopped; the run could not be confirmed\ndead; or the end of a tick or key could not be recorded"},
-		{fmt.Sprint(codeCredentials), "the backend refuses the credentials"},
-		{fmt.Sprint(codeConfiguration), "the configuration is wrong, a clock is far ahead, or this host's schedule is outdated"},
+		{fmt.Sprintf("%d or -E N", CodeSkipped), "not run, in good hands: another holder runs the job now, or this tick or key is done"},
+		{fmt.Sprintf("%d or -E N", CodeNotRun), "not run, not in good hands: --wait ran out, it is later than --start-deadline, or\nthe tick or key failed, was stopped, lost or missed"},
+		{fmt.Sprint(CodeUsage), "the command line is wrong, or names a file or directory that cannot be used; or this run\nis inside a run of its own job"},
+		{fmt.Sprint(CodeUnavailable), "the backend cannot be reached or cannot decide: not run"},
+		{fmt.Sprint(CodeInternal), "a fault of leaderrun itself; its guardian was lost and the run was stopped"},
+		{fmt.Sprint(CodeLost), "the lease was lost or broken and the run was stopped; the run could not be confirmed\ndead; or the end of a tick or key could not be recorded"},
+		{fmt.Sprint(CodeCredentials), "the backend refuses the credentials"},
+		{fmt.Sprint(CodeConfiguration), "the configuration is wrong, a clock is far ahead, or this host's schedule is outdated"},
 		{fmt.Sprint(codeTimeout), "--timeout ended COMMAND"},
 		{"126, 127", "COMMAND cannot be executed, is not found"},
 		{"128+N", "signal N ended COMMAND"},
@@ -253,4 +255,9 @@ func codeTable(rows []codeRow) string {
 		fmt.Fprintf(&b, "  %-12s %s\n", r.code, strings.ReplaceAll(r.when, "\n", "\n"+strings.Repeat(" ", 15)))
 	}
 	return b.String()
+}
+
+// mayBeWritten says of an error of a resource that it is another one by now, or may be. That matters also to who has ended us.
+func mayBeWritten(err error) bool {
+	return errors.Is(err, filefence.ErrUnsynced) || errors.Is(err, redisfence.ErrUnclear) || errors.Is(err, s3fence.ErrUnclear)
 }

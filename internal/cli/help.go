@@ -15,96 +15,96 @@ func topics() map[string]func() string {
 
 func topicNames() string { return strings.Join(slices.Sorted(maps.Keys(topics())), ", ") }
 
-func helpCommand() *command {
-	return &command{
-		name: "help", args: "[COMMAND… | TOPIC]", brief: "show help about a command, or: " + topicNames(),
-		options: []option{helpOption()}, plain: true, run: runHelp,
-		about: "Shows the page of a command or a topic.",
-		examples: []exampleLine{
-			{"the page of run", "leaderrun help run"},
-			{"the exit codes", "leaderrun help exit-codes"},
+func helpCommand() *Command {
+	return &Command{
+		Name: "help", Args: "[COMMAND… | TOPIC]", Brief: "show help about a command, or: " + topicNames(),
+		Options: []Option{helpOption()}, plain: true, Run: runHelp,
+		About: "Shows the page of a command or a topic.",
+		Examples: []ExampleLine{
+			{Does: "the page of run", Line: "leaderrun help run"},
+			{Does: "the exit codes", Line: "leaderrun help exit-codes"},
 		},
 	}
 }
 
-func runHelp(c *call) (ExitStatus, error) {
-	if len(c.args) == 0 {
-		return c.showHelp(rootCommand())
+func runHelp(c *Call) (ExitStatus, error) {
+	if len(c.Args) == 0 {
+		return c.showHelp(RootCommand())
 	}
-	name := strings.Join(c.args, " ")
+	name := strings.Join(c.Args, " ")
 	for _, cmd := range commands() {
-		if cmd.name == name {
+		if cmd.Name == name {
 			return c.showHelp(cmd)
 		}
 	}
 	if page, ok := topics()[name]; ok {
-		return ExitStatus{}, c.print(page())
+		return ExitStatus{}, c.Print(page())
 	}
 	var names []string
 	for _, cmd := range commands() {
-		names = append(names, cmd.name)
+		names = append(names, cmd.Name)
 	}
 	names = append(names, slices.Sorted(maps.Keys(topics()))...)
-	hint := cmp.Or(didYouMean(name, names, ""), "`leaderrun help` shows the commands; topics are "+topicNames())
-	return ExitStatus{}, usage(fmt.Sprintf("%q", name), "there is no such command or topic", hint)
+	hint := cmp.Or(DidYouMean(name, names, ""), "`leaderrun help` shows the commands; topics are "+topicNames())
+	return ExitStatus{}, Usage(fmt.Sprintf("%q", name), "there is no such command or topic", hint)
 }
 
 // showHelp prints the page of a command, on stdout: it was asked for.
-func (c *call) showHelp(cmd *command) (ExitStatus, error) {
+func (c *Call) showHelp(cmd *Command) (ExitStatus, error) {
 	page := commandPage(cmd)
-	if cmd.name == "" {
+	if cmd.Name == "" {
 		page = rootPage(cmd)
 	}
-	return ExitStatus{}, c.print(page)
+	return ExitStatus{}, c.Print(page)
 }
 
-func rootPage(root *command) string {
+func rootPage(root *Command) string {
 	var b strings.Builder
 	b.WriteString("leaderrun runs a command on at most one of many hosts at a time.\n\n")
 	b.WriteString("Usage: leaderrun COMMAND [options] …\n\nCommands:\n")
 	for _, cmd := range topCommands() {
-		fmt.Fprintf(&b, "  %-12s %s\n", cmd.name, cmd.brief)
+		fmt.Fprintf(&b, "  %-12s %s\n", cmd.Name, cmd.Brief)
 	}
-	run := runCommand()
+	run := CommandNamed("run")
 	b.WriteString("\nExamples:\n")
-	writeExamples(&b, run.examples[:3])
+	writeExamples(&b, run.Examples[:3])
 	b.WriteString("\n" + commonHeading() + ":\n")
-	writeOptions(&b, root.options)
+	writeOptions(&b, root.Options)
 	b.WriteString("\n" + optionsText())
 	b.WriteString("\n`leaderrun help run` shows all that a run can do, and the exit codes.\n")
 	return b.String()
 }
 
-func commandPage(cmd *command) string {
+func commandPage(cmd *Command) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "leaderrun %s: %s\n\n", cmd.name, cmd.brief)
-	fmt.Fprintf(&b, "Usage: %s\n\n%s\n", cmd.usageLine(), cmd.about)
-	if len(cmd.kinds) > 0 {
+	fmt.Fprintf(&b, "leaderrun %s: %s\n\n", cmd.Name, cmd.Brief)
+	fmt.Fprintf(&b, "Usage: %s\n\n%s\n", cmd.UsageLine(), cmd.About)
+	if len(cmd.Kinds) > 0 {
 		b.WriteString("\nKinds:\n")
-		for _, kind := range cmd.kinds {
-			fmt.Fprintf(&b, "  %-18s %s\n", kind.name, kind.brief)
+		for _, kind := range cmd.Kinds {
+			fmt.Fprintf(&b, "  %-18s %s\n", kind.Name, kind.Brief)
 		}
 	}
-	if len(cmd.examples) > 0 {
+	if len(cmd.Examples) > 0 {
 		b.WriteString("\nExamples:\n")
-		writeExamples(&b, cmd.examples)
+		writeExamples(&b, cmd.Examples)
 	}
-	for _, group := range groupsOf(cmd.options) {
+	for _, group := range groupsOf(cmd.Options) {
 		b.WriteString("\n" + heading(cmd, group) + ":\n")
-		writeOptions(&b, inGroup(cmd.options, group))
+		writeOptions(&b, inGroup(cmd.Options, group))
 	}
 	if !cmd.plain {
 		b.WriteString("\n" + optionsNote(cmd))
 	}
-	if cmd.name == "run" {
+	if cmd.Name == "run" {
 		b.WriteString("\nExit code: COMMAND's own, and:\n" + runCodes())
 	}
 	return b.String()
 }
 
 // heading is what stands above a group of options.
-func heading(cmd *command, group string) string {
-	if group == "" && cmd.options[0].group != "" {
+func heading(cmd *Command, group string) string {
+	if group == "" && cmd.Options[0].Group != "" {
 		return commonHeading()
 	}
 	return cmp.Or(group, "Options")
@@ -115,7 +115,7 @@ func commonHeading() string {
 	var plain []string
 	for _, cmd := range topCommands() {
 		if cmd.plain {
-			plain = append(plain, cmd.name)
+			plain = append(plain, cmd.Name)
 		}
 	}
 	last := len(plain) - 1
@@ -123,50 +123,50 @@ func commonHeading() string {
 }
 
 // optionsNote is what a page says of options in general: the rest is a page of its own.
-func optionsNote(cmd *command) string {
+func optionsNote(cmd *Command) string {
 	note := "Most options have a variable and a key in a file: `leaderrun help environment`\n"
-	if slices.ContainsFunc(cmd.options, func(o option) bool { return o.value == "D" || strings.HasPrefix(o.value, "D|") }) {
+	if slices.ContainsFunc(cmd.Options, func(o Option) bool { return o.Value == "D" || strings.HasPrefix(o.Value, "D|") }) {
 		note = durationsText + note
 	}
 	return note
 }
 
-func writeExamples(b *strings.Builder, examples []exampleLine) {
+func writeExamples(b *strings.Builder, examples []ExampleLine) {
 	for _, e := range examples {
-		fmt.Fprintf(b, "  # %s\n  %s\n", e.does, e.line)
+		fmt.Fprintf(b, "  # %s\n  %s\n", e.Does, e.Line)
 	}
 }
 
 // groupsOf returns the headings of options, in their order.
-func groupsOf(options []option) []string {
+func groupsOf(options []Option) []string {
 	var groups []string
 	for _, o := range options {
-		if !slices.Contains(groups, o.group) {
-			groups = append(groups, o.group)
+		if !slices.Contains(groups, o.Group) {
+			groups = append(groups, o.Group)
 		}
 	}
 	return groups
 }
 
-func inGroup(options []option, group string) []option {
-	return slices.DeleteFunc(slices.Clone(options), func(o option) bool { return o.group != group })
+func inGroup(options []Option, group string) []Option {
+	return slices.DeleteFunc(slices.Clone(options), func(o Option) bool { return o.Group != group })
 }
 
 // writeOptions sets options in two columns.
-func writeOptions(b *strings.Builder, options []option) {
+func writeOptions(b *strings.Builder, options []Option) {
 	const left = 30
 	for _, o := range options {
 		name := "    "
-		if o.short != "" {
-			name = "-" + o.short + ", "
+		if o.Short != "" {
+			name = "-" + o.Short + ", "
 		}
-		name += o.flag()
-		if o.value != "" {
-			name += " " + o.value
+		name += o.Flag()
+		if o.Value != "" {
+			name += " " + o.Value
 		}
-		lines := strings.Split(o.help, "\n")
-		if o.def != "" {
-			lines = withDefault(lines, o.def)
+		lines := strings.Split(o.Help, "\n")
+		if o.Def != "" {
+			lines = withDefault(lines, o.Def)
 		}
 		if len(name) > left-2 {
 			fmt.Fprintf(b, "  %s\n", name)

@@ -4,10 +4,8 @@
 // The rules for what is said: nothing where all is well; one line for a warning or an error, lower case and
 // without a full stop, what and why; where there is a remedy, a second line that begins with "hint:".
 //
-// What every command has is in main, app, parse, arguments, options, settings, config, store, console, visible, show and exit; pages about
-// the commands are in help, man, jobfilepage and completion. run has a claim for its trigger, a child, a socket for checks and a reporter, and
-// where it is divided a crew (shards, workers). cron* runs many such at a time. status*, history, break*, forget and local are the operators',
-// on operator and slots. doctor*, fence*, import, lint and next stand alone.
+// This package is the frame: the application, options and settings, the console, exit codes, and the pages about the commands. The
+// commands are in families below it, which know the frame and internal/launch, and not each other; internal/cli/all lists them.
 package cli
 
 import (
@@ -33,28 +31,30 @@ import (
 
 // Main runs the program and says how it is to end. The command of a run gets stdin, stdout and stderr of this
 // process as they are, not through these files; of leaderrun's own commands only `fence` reads stdin.
-func Main(args []string, stdin, stdout, stderr *os.File) ExitStatus {
+// begin starts what a run needs before its options are read. The commands come in the order of the help.
+func Main(args []string, stdin, stdout, stderr *os.File, begin func(*Console) Early, commands ...func() *Command) ExitStatus {
+	families = commands
 	supervise.SurvivePipe()
 	console := newConsole(stderr)
 	if f := tooFewFiles(); f != nil {
-		_, _ = stderr.Write(console.text(f.Error(), f.hint)) // at once: the console's goroutine would need what is missing
-		return ExitStatus{Code: f.code}
+		_, _ = stderr.Write(console.text(f.Error(), f.Hint)) // at once: the console's goroutine would need what is missing
+		return ExitStatus{Code: f.Code}
 	}
-	defer console.close()
+	defer console.Close()
 	hearLibraries(console)
 	boundMemory()
 	var first sync.Once
 	panics.Handle(func(p *panics.Panic) { // the deferred calls of others may hang: what they use may be what is broken
 		first.Do(func() {
 			console.panicked(p)
-			console.close()
-			os.Exit(codeInternal) //nolint:forbidigo // there is no way back to main.go
+			console.Close()
+			os.Exit(CodeInternal) //nolint:forbidigo // there is no way back to main.go
 		})
 	})
-	var guarded *tree
+	var guarded Early
 	if ahead.IsRun(args) { // its guardian starts on another thread while this one reads options and claims
-		guarded = newTree(console)
-		defer guarded.close()
+		guarded = begin(console)
+		defer guarded.Discard()
 	}
 	signals := captureSignals()
 	return protected(console, func() ExitStatus { return dispatch(args, stdin, stdout, console, signals, guarded) })
@@ -62,8 +62,8 @@ func Main(args []string, stdin, stdout, stderr *os.File) ExitStatus {
 
 // hearLibraries makes what packages write to the standard logger, above all net/http, debug events of ours: it is about a
 // connection of which the request itself has an error, and may be anything that a server sends.
-func hearLibraries(v *console) {
-	slog.SetDefault(slog.New(&spokenLog{console: v}))
+func hearLibraries(v *Console) {
+	slog.SetDefault(slog.New(&SpokenLog{Console: v}))
 	slog.SetLogLoggerLevel(slog.LevelDebug) // of package log
 }
 
@@ -84,12 +84,12 @@ const fewFiles = 32
 
 // tooFewFiles is the fault of a process that may open fewer; nil: it may open more. Then it has the runtime open its own files at once,
 // as the limit may fall.
-func tooFewFiles() *fault {
+func tooFewFiles() *Fault {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err == nil && limit.Cur < fewFiles {
-		return &fault{
-			code: codeInternal, why: fmt.Sprintf("this process may have %d open files, and needs more", limit.Cur),
-			hint: "raise the limit: ulimit -n 1024, or LimitNOFILE= of the unit",
+		return &Fault{
+			Code: CodeInternal, Why: fmt.Sprintf("this process may have %d open files, and needs more", limit.Cur),
+			Hint: "raise the limit: ulimit -n 1024, or LimitNOFILE= of the unit",
 		}
 	}
 	time.AfterFunc(time.Hour, func() {}).Stop()
@@ -107,11 +107,11 @@ func captureSignals() func() <-chan syscall.Signal {
 }
 
 // protected makes a panic an error like others.
-func protected(v *console, f func() ExitStatus) (end ExitStatus) {
+func protected(v *Console, f func() ExitStatus) (end ExitStatus) {
 	defer func() {
 		if p := recover(); p != nil {
 			v.panicked(panics.Of(p))
-			end = ExitStatus{Code: codeInternal}
+			end = ExitStatus{Code: CodeInternal}
 		}
 	}()
 	return f()
@@ -119,58 +119,61 @@ func protected(v *console, f func() ExitStatus) (end ExitStatus) {
 
 // panicked tells of a panic in one line: whoever reads the mail of a cron job cannot use a stack. Whoever asks for all that
 // can be told gets that, too.
-func (v *console) panicked(p *panics.Panic) {
-	v.fault(&fault{
-		code: codeInternal, what: whatPanic, why: p.Error(),
-		hint: "please report it, with what --log-level debug shows: https://github.com/leaderrun/leaderrun/issues",
+func (v *Console) panicked(p *panics.Panic) {
+	v.Fault(&Fault{
+		Code: CodeInternal, What: whatPanic, Why: p.Error(),
+		Hint: "please report it, with what --log-level debug shows: https://github.com/leaderrun/leaderrun/issues",
 	})
-	v.stack(p)
+	v.Stack(p)
 }
 
 const whatPanic = "a fault of leaderrun itself"
 
-// stack tells where a panic came from, to whoever asks for all that can be told.
-func (v *console) stack(p *panics.Panic) {
+// Stack tells where a panic came from, to whoever asks for all that can be told.
+func (v *Console) Stack(p *panics.Panic) {
 	for line := range strings.Lines(string(p.Stack)) {
-		v.event(runner.Event{Name: "stack", Level: slog.LevelDebug, Text: strings.TrimSpace(line)})
+		v.Event(runner.Event{Name: "stack", Level: slog.LevelDebug, Text: strings.TrimSpace(line)})
 	}
 }
 
-// call is one call of one command.
-type call struct {
-	cmd      *command
-	args     []string // what follows the options
-	settings *settings
-	console  *console
-	stdin    *os.File
-	stdout   io.Writer
-	signals  <-chan syscall.Signal
-	terminal bool  // stdout is one
-	ahead    *tree // with a guardian that is already starting; nil: none
+// Early is what a call has begun before its options are read. discard ends it if it was not used, and waits for that.
+type Early interface{ Discard() }
 
-	passed  chan syscall.Signal // those that ask the program to end, for a child: see context
-	written string              // what was done that a signal does not undo, in words
+// Call is one call of one command.
+type Call struct {
+	Cmd      *Command
+	Args     []string // what follows the options
+	Settings *Settings
+	Console  *Console
+	Stdin    *os.File
+	Stdout   io.Writer
+	Signals  <-chan syscall.Signal
+	Terminal bool  // stdout is one
+	Ahead    Early // nil: nothing was begun
+
+	Passed  chan syscall.Signal // those that ask the program to end, for a child: see context
+	Written string              // what was done that a signal does not undo, in words
 
 	mu       sync.Mutex
 	received syscall.Signal
 }
 
-// context returns one that ends with the first signal that asks the program to end. That one and those after it are also
+// SignalContext returns one that ends with the first signal that asks the program to end. That one and those after it are also
 // put into c.passed, for who has a child.
-func (c *call) context() (context.Context, context.CancelFunc) {
+func (c *Call) SignalContext() (context.Context, context.CancelFunc) {
 	const pending = 16 // more are dropped: the second kills
 	passed := make(chan syscall.Signal, pending)
-	c.passed = passed
+	c.Passed = passed
 	life, end := context.WithCancel(context.Background())
 	ctx, cancel := context.WithCancel(life)
 	panics.Go(func() {
 		for {
 			select {
-			case sig := <-c.signals:
+			case sig := <-c.Signals:
 				if !supervise.EndsRun(sig) {
 					continue
 				}
-				c.interrupt(sig)
+				c.Interrupt(sig)
 				cancel() // before a child can end well by the signal
 				select {
 				case passed <- sig:
@@ -184,8 +187,8 @@ func (c *call) context() (context.Context, context.CancelFunc) {
 	return ctx, end
 }
 
-// interrupt keeps the first signal.
-func (c *call) interrupt(sig syscall.Signal) {
+// Interrupt keeps the first signal.
+func (c *Call) Interrupt(sig syscall.Signal) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.received == 0 {
@@ -193,56 +196,56 @@ func (c *call) interrupt(sig syscall.Signal) {
 	}
 }
 
-// interrupted returns the signal that ended the context.
-func (c *call) interrupted() syscall.Signal {
+// Interrupted returns the signal that ended the context.
+func (c *Call) Interrupted() syscall.Signal {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.received
 }
 
-// finish turns what a command returned into the end of the program, and tells an error.
-func (c *call) finish(end ExitStatus, err error) ExitStatus {
-	sig := c.interrupted()
+// Finish turns what a command returned into the end of the program, and tells an error.
+func (c *Call) Finish(end ExitStatus, err error) ExitStatus {
+	sig := c.Interrupted()
 	end = endOfCall(end, err, sig)
 	switch {
 	case sig != 0:
 		c.tellWritten(end, err)
-	case err != nil && !errors.Is(err, errNoReader):
-		c.console.fault(err)
+	case err != nil && !errors.Is(err, ErrNoReader):
+		c.Console.Fault(err)
 	}
 	return end
 }
 
 // tellWritten tells who has ended the program by a signal what is there nevertheless, or may be. Other errors are what a signal
 // makes of a command.
-func (c *call) tellWritten(end ExitStatus, err error) {
+func (c *Call) tellWritten(end ExitStatus, err error) {
 	switch {
 	case mayBeWritten(err):
-		c.console.fault(&fault{code: end.Code, why: err.Error(), hint: hintOf(err), err: err})
-	case c.written != "":
-		c.console.fault(&fault{code: end.Code, why: c.written + " before the signal"})
+		c.Console.Fault(&Fault{Code: end.Code, Why: err.Error(), Hint: HintOf(err), Err: err})
+	case c.Written != "":
+		c.Console.Fault(&Fault{Code: end.Code, Why: c.Written + " before the signal"})
 	}
 }
 
-// errNoReader says that whoever read our output has gone.
-var errNoReader = errors.New("nobody reads stdout")
+// ErrNoReader says that whoever read our output has gone.
+var ErrNoReader = errors.New("nobody reads stdout")
 
-// print writes what was asked for.
-func (c *call) print(text string) error {
-	_, err := io.WriteString(c.stdout, text)
+// Print writes what was asked for.
+func (c *Call) Print(text string) error {
+	_, err := io.WriteString(c.Stdout, text)
 	switch {
 	case errors.Is(err, syscall.EPIPE):
-		return errNoReader
+		return ErrNoReader
 	case err != nil:
-		return &fault{code: codeInternal, what: "stdout", why: reason(err), err: err}
+		return &Fault{Code: CodeInternal, What: "stdout", Why: Reason(err), Err: err}
 	}
 	return nil
 }
 
-// hintOf returns the remedy for an error.
-func hintOf(err error) string {
-	if f, ok := errors.AsType[*fault](err); ok && f.hint != "" {
-		return f.hint
+// HintOf returns the remedy for an error.
+func HintOf(err error) string {
+	if f, ok := errors.AsType[*Fault](err); ok && f.Hint != "" {
+		return f.Hint
 	}
 	if e, ok := errors.AsType[*supervise.ExecError](err); ok {
 		switch e.Errno { // the file was found before, and may be executed

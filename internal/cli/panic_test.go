@@ -1,4 +1,4 @@
-package cli
+package cli_test
 
 import (
 	"context"
@@ -9,13 +9,14 @@ import (
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/backends/all"
+	"github.com/leaderrun/leaderrun/internal/cli"
 	"github.com/leaderrun/leaderrun/internal/panics"
 )
 
 // faulty is leaderrun with faults: a renewal of a job whose name begins with "faulty" panics, and so does a goroutine that
 // belongs to no run, once there is a file "panic".
 func faulty() {
-	openDriver = func(rawURL string) (backends.Backend, error) {
+	*cli.OpenDriver = func(rawURL string) (backends.Backend, error) {
 		store, err := all.Open(rawURL)
 		return faultyStore{store}, err
 	}

@@ -11,13 +11,13 @@ import (
 
 // flagSet makes what package flag reads options with. The flags of one name share a word, so that an option may stand before
 // or after the name of the command.
-func (s *settings) flagSet(options []option) *flag.FlagSet {
+func (s *Settings) flagSet(options []Option) *flag.FlagSet {
 	set := flag.NewFlagSet("", flag.ContinueOnError)
 	set.SetOutput(io.Discard)
 	for _, o := range options {
-		f := &cli.GenericFlag{Name: o.name, Value: s.word(o)}
-		if o.short != "" {
-			f.Aliases = []string{o.short}
+		f := &cli.GenericFlag{Name: o.Name, Value: s.Word(o)}
+		if o.Short != "" {
+			f.Aliases = []string{o.Short}
 		}
 		_ = f.Apply(set) // fails only where a variable is the flag's, and none is
 	}
@@ -30,33 +30,33 @@ func visited(set *flag.FlagSet) (names []string) {
 	return names
 }
 
-// walk reads the options of a command, and goes on with the command below it that the first argument names. It returns the command that
+// Walk reads the options of a command, and goes on with the command below it that the first argument names. It returns the command that
 // the line calls, its arguments, and the names of its flags that were given. Run of urfave/cli does the same. But whoever calls that
 // links its help pages, whose templates look methods up by name: the linker then keeps every exported method of every type, which is a
 // third of the program.
-func (s *settings) walk(cmd *command, line []string) (called *command, args, flags []string, err error) {
-	set := s.flagSet(cmd.options)
+func (s *Settings) Walk(cmd *Command, line []string) (called *Command, args, flags []string, err error) {
+	set := s.flagSet(cmd.Options)
 	err = set.Parse(line)
 	args, flags = set.Args(), visited(set)
 	if err == nil {
-		err = oneForm(cmd.options, flags)
+		err = oneForm(cmd.Options, flags)
 	}
 	if err != nil {
 		return nil, nil, nil, mistyped(cmd, err)
 	}
 	if len(args) > 0 {
 		if below := cmd.kind(args[0]); below != nil {
-			return s.walk(below, args[1:])
+			return s.Walk(below, args[1:])
 		}
 	}
 	return cmd, args, flags, nil
 }
 
 // oneForm refuses an option that was given by its short and by its long name: which of the two values would count?
-func oneForm(known []option, given []string) error {
+func oneForm(known []Option, given []string) error {
 	for _, o := range known {
-		if slices.Contains(given, o.name) && slices.Contains(given, o.short) {
-			return usage(o.flag()+" and -"+o.short, "two forms of one option", "give one of them")
+		if slices.Contains(given, o.Name) && slices.Contains(given, o.Short) {
+			return Usage(o.Flag()+" and -"+o.Short, "two forms of one option", "give one of them")
 		}
 	}
 	return nil
@@ -64,9 +64,9 @@ func oneForm(known []option, given []string) error {
 
 // mixed reads options from among the arguments. It returns the arguments without them, and whether a "--" stood there: what
 // follows that is no option. before are the names of flags that stood before.
-func (s *settings) mixed(cmd *command, args, before []string) (rest []string, ended bool, err error) {
-	set := s.flagSet(cmd.options)
-	oneForm := func() error { return oneForm(cmd.options, append(before, visited(set)...)) }
+func (s *Settings) mixed(cmd *Command, args, before []string) (rest []string, ended bool, err error) {
+	set := s.flagSet(cmd.Options)
+	oneForm := func() error { return oneForm(cmd.Options, append(before, visited(set)...)) }
 	for len(args) > 0 {
 		if args[0] == "--" {
 			return append(rest, args[1:]...), true, oneForm()

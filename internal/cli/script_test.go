@@ -1,6 +1,8 @@
-package cli
+package cli_test
 
 import (
+	families "github.com/leaderrun/leaderrun/internal/cli/all"
+
 	"bytes"
 	"errors"
 	"flag"
@@ -22,6 +24,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/leaderrun/leaderrun/internal/cli"
+	"github.com/leaderrun/leaderrun/internal/launch"
 	"github.com/leaderrun/leaderrun/internal/supervise"
 	"github.com/leaderrun/leaderrun/test/servers"
 	"github.com/leaderrun/leaderrun/test/waits"
@@ -32,11 +36,12 @@ var patience = waits.Patience
 
 // The test binary is leaderrun too, and the programs that the scripts need beside a shell.
 func TestMain(m *testing.M) {
+	*cli.Families = families.Commands()
 	// The scripts wait more than they work. -parallel on the command line still counts.
 	if err := flag.Set("test.parallel", "6"); err != nil {
 		panic(err)
 	}
-	for _, limit := range []*time.Duration{&jobsPatience, &patienceToRead, &patienceToWrite, &patienceToMake} { // the machine may stand still
+	for _, limit := range []*time.Duration{cli.JobsPatience, &launch.PatienceToRead, &launch.PatienceToWrite, &launch.PatienceToMake} { // the machine may stand still
 		*limit = patience
 	}
 	testscript.Main(reached{m}, map[string]func(){
@@ -60,7 +65,7 @@ func (m reached) Run() int {
 }
 
 func program() {
-	end := Main(os.Args, os.Stdin, os.Stdout, os.Stderr)
+	end := cli.Main(os.Args, os.Stdin, os.Stdout, os.Stderr, launch.Begin, families.Commands()...)
 	if end.Signal != 0 {
 		supervise.Reraise(end.Signal)
 	}
@@ -69,7 +74,7 @@ func program() {
 
 // aimed is a call of leaderrun that prints below which memory the garbage collector tries to stay.
 func aimed() {
-	end := Main([]string{"leaderrun", "version"}, os.Stdin, os.Stdout, os.Stderr)
+	end := cli.Main([]string{"leaderrun", "version"}, os.Stdin, os.Stdout, os.Stderr, launch.Begin, families.Commands()...)
 	fmt.Println(debug.SetMemoryLimit(-1))
 	os.Exit(end.Code)
 }
@@ -259,16 +264,16 @@ func listenAsStrangers(ts *testscript.TestScript, _ bool, _ []string) {
 
 // examples COMMAND runs every example of the command's help in a shell.
 func runExamples(ts *testscript.TestScript, _ bool, args []string) {
-	for _, cmd := range commands() {
-		if cmd.name != args[0] {
+	for _, cmd := range cli.Commands() {
+		if cmd.Name != args[0] {
 			continue
 		}
-		if len(cmd.examples) == 0 {
-			ts.Fatalf("%s has no examples", cmd.name)
+		if len(cmd.Examples) == 0 {
+			ts.Fatalf("%s has no examples", cmd.Name)
 		}
-		for _, e := range cmd.examples {
-			if err := ts.Exec("bash", "-c", e.line); err != nil {
-				ts.Fatalf("%s: %v", e.line, err)
+		for _, e := range cmd.Examples {
+			if err := ts.Exec("bash", "-c", e.Line); err != nil {
+				ts.Fatalf("%s: %v", e.Line, err)
 			}
 		}
 		return

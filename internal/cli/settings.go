@@ -14,180 +14,180 @@ import (
 type origin int
 
 const (
-	byDefault origin = iota
-	fromFile
+	ByDefault origin = iota
+	FromFile
 	fromEnvironment
-	fromCommandLine
+	FromCommandLine
 )
 
-// given is a value and the place that it comes from.
-type given struct {
-	text   string
-	origin origin
-	place  string // for people: --ttl, LEADERRUN_TTL, /etc/leaderrun.yaml:3: ttl
+// Given is a value and the place that it comes from.
+type Given struct {
+	Text   string
+	Origin origin
+	Place  string // for people: --ttl, LEADERRUN_TTL, /etc/leaderrun.yaml:3: ttl
 	like   string // the remedy for a bad value; may be empty
 
-	again   func() (given, error) // reads the file that it is in once more; nil: it is in none
+	again   func() (Given, error) // reads the file that it is in once more; nil: it is in none
 	exposed string                // the file that it is in, where that holds a password and all can read it
 }
 
-// errEmpty is what a script gives that did not fill in a variable.
-var errEmpty = errors.New("it is empty")
+// ErrEmpty is what a script gives that did not fill in a variable.
+var ErrEmpty = errors.New("it is empty")
 
-// word is one flag while the command line is parsed. It takes every text: what is wrong with a value is
+// Word is one flag while the command line is parsed. It takes every text: what is wrong with a value is
 // said in one way for flags, environment and file.
-type word struct {
-	option
-	text string
+type Word struct {
+	Option
+	Text string
 	set  bool
 }
 
-func (w *word) Set(text string) error {
-	if w.many && w.set {
-		text = w.text + "\n" + text
+func (w *Word) Set(text string) error {
+	if w.Many && w.set {
+		text = w.Text + "\n" + text
 	}
-	w.text, w.set = text, true
+	w.Text, w.set = text, true
 	return nil
 }
 
 // String is for the help pages of package flag, which nobody sees.
-func (w *word) String() string { return "" }
+func (w *Word) String() string { return "" }
 
 // IsBoolFlag tells package flag that a switch takes no value.
-func (w *word) IsBoolFlag() bool { return w.value == "" }
+func (w *Word) IsBoolFlag() bool { return w.Value == "" }
 
-// settings are the values of one command's options: flag over environment over file.
-type settings struct {
-	words  map[string]*word
-	lookup func(string) (string, bool) // the environment
-	file   map[string]given            // by key
-	err    error                       // the first bad value
-	few    bool                        // there are fewer arguments than the command needs
+// Settings are the values of one command's options: flag over environment over file.
+type Settings struct {
+	words  map[string]*Word
+	Lookup func(string) (string, bool) // the environment
+	File   map[string]Given            // by key
+	Err    error                       // the first bad value
+	Few    bool                        // there are fewer arguments than the command needs
 }
 
-func newSettings(lookup func(string) (string, bool)) *settings {
-	return &settings{words: map[string]*word{}, lookup: lookup}
+func NewSettings(lookup func(string) (string, bool)) *Settings {
+	return &Settings{words: map[string]*Word{}, Lookup: lookup}
 }
 
-// word returns the one word that all flags of an option's name share.
-func (s *settings) word(o option) *word {
-	if s.words[o.name] == nil {
-		s.words[o.name] = &word{option: o}
+// Word returns the one word that all flags of an option's name share.
+func (s *Settings) Word(o Option) *Word {
+	if s.words[o.Name] == nil {
+		s.words[o.Name] = &Word{Option: o}
 	}
-	return s.words[o.name]
+	return s.words[o.Name]
 }
 
-// find returns the value of an option that has the most to say.
-func (s *settings) find(name string) (given, bool) {
+// Find returns the value of an option that has the most to say.
+func (s *Settings) Find(name string) (Given, bool) {
 	w := s.words[name]
 	if w == nil {
-		return given{}, false
+		return Given{}, false
 	}
 	if w.set {
-		return given{text: w.text, origin: fromCommandLine, place: w.flag(), like: s.like(w.option, w.text)}, true
+		return Given{Text: w.Text, Origin: FromCommandLine, Place: w.Flag(), like: s.like(w.Option, w.Text)}, true
 	}
-	if w.bare {
-		return given{}, false
+	if w.Bare {
+		return Given{}, false
 	}
 	// An empty variable is one that a script did not fill in. For the backend that must not go unseen: it
 	// would silently be another one than on the other hosts.
-	if text, ok := s.lookup(w.variable()); ok && (text != "" || name == "backend") {
-		return given{text: text, origin: fromEnvironment, place: w.variable()}, true
+	if text, ok := s.Lookup(w.Variable()); ok && (text != "" || name == "backend") {
+		return Given{Text: text, Origin: fromEnvironment, Place: w.Variable()}, true
 	}
-	if v, ok := s.file[w.key()]; ok {
+	if v, ok := s.File[w.Key()]; ok {
 		return v, true
 	}
-	return given{}, false
+	return Given{}, false
 }
 
 // like is the remedy for a bad value on the command line. Where an argument is missing, it may be what the option took
 // for its value.
-func (s *settings) like(o option, text string) string {
+func (s *Settings) like(o Option, text string) string {
 	hint := ""
 	switch {
-	case o.example != "":
-		hint = strings.Join(append([]string{"write it like " + o.flag() + " " + o.example}, o.words...), ", or ")
-	case len(o.words) > 0:
-		hint = cmp.Or(didYouMean(text, o.words, ""), "write it like "+o.flag()+" "+o.words[0])
+	case o.Example != "":
+		hint = strings.Join(append([]string{"write it like " + o.Flag() + " " + o.Example}, o.Words...), ", or ")
+	case len(o.Words) > 0:
+		hint = cmp.Or(DidYouMean(text, o.Words, ""), "write it like "+o.Flag()+" "+o.Words[0])
 	}
-	if s.few && hint != "" {
+	if s.Few && hint != "" {
 		hint = "is its value missing? " + hint
 	}
 	return hint
 }
 
-// read returns the value of an option, or def. The first bad value is kept in s.err. Nobody means an empty value on
+// Read returns the value of an option, or def. The first bad value is kept in s.err. Nobody means an empty value on
 // the command line.
-func read[T any](s *settings, name string, parse func(string) (T, error), def T) T {
-	g, ok := s.find(name)
+func Read[T any](s *Settings, name string, parse func(string) (T, error), def T) T {
+	g, ok := s.Find(name)
 	if !ok {
 		return def
 	}
-	v, err := parse(g.text)
-	if err == nil && g.text == "" && g.origin == fromCommandLine {
-		err = errEmpty
+	v, err := parse(g.Text)
+	if err == nil && g.Text == "" && g.Origin == FromCommandLine {
+		err = ErrEmpty
 	}
 	if err != nil {
-		s.fail(badValue(g, err))
+		s.fail(BadValue(g, err))
 		return def
 	}
 	return v
 }
 
-func (s *settings) on(name string) bool { return read(s, name, parseSwitch, false) }
+func (s *Settings) On(name string) bool { return Read(s, name, parseSwitch, false) }
 
-// typed says whether an option stands on the command line.
-func (s *settings) typed(name string) bool {
+// Typed says whether an option stands on the command line.
+func (s *Settings) Typed(name string) bool {
 	w := s.words[name]
 	return w != nil && w.set
 }
 
-func (s *settings) fail(err error) {
-	if s.err == nil {
-		s.err = err
+func (s *Settings) fail(err error) {
+	if s.Err == nil {
+		s.Err = err
 	}
 }
 
-// badValue is the fault of whoever wrote the value: of the caller on the command line, else of the
+// BadValue is the fault of whoever wrote the value: of the caller on the command line, else of the
 // configuration.
-func badValue(g given, err error) *fault {
-	f := &fault{code: g.origin.code(), what: g.place, err: err}
-	switch g.origin {
-	case fromCommandLine:
-		f.hint = g.like
+func BadValue(g Given, err error) *Fault {
+	f := &Fault{Code: g.Origin.Code(), What: g.Place, Err: err}
+	switch g.Origin {
+	case FromCommandLine:
+		f.Hint = g.like
 	case fromEnvironment:
-		f.hint = "correct or unset the variable " + g.place
-	case fromFile:
-		f.hint = correctLine
-	case byDefault:
+		f.Hint = "correct or unset the variable " + g.Place
+	case FromFile:
+		f.Hint = correctLine
+	case ByDefault:
 	}
-	f.why, f.hint = explain(err, f.hint)
-	if g.place == "--schedule" && !strings.HasPrefix(g.text, "@") && len(strings.Fields(g.text)) == 1 {
-		f.hint = "write it in quotes: --schedule '0 2 * * *'"
+	f.Why, f.Hint = Explain(err, f.Hint)
+	if g.Place == "--schedule" && !strings.HasPrefix(g.Text, "@") && len(strings.Fields(g.Text)) == 1 {
+		f.Hint = "write it in quotes: --schedule '0 2 * * *'"
 	}
 	return f
 }
 
 const correctLine = "correct that line"
 
-// explain says what is wrong with a value. A remedy that comes with the error is better than a general one.
-func explain(err error, remedy string) (why, hint string) {
+// Explain says what is wrong with a value. A remedy that comes with the error is better than a general one.
+func Explain(err error, remedy string) (why, hint string) {
 	why, hint = schedule.Explain(err)
 	return why, cmp.Or(hint, remedy)
 }
 
-// asked says whether a switch is on, for those that are looked at before anything can be reported.
-func (s *settings) asked(name string) bool {
+// Asked says whether a switch is on, for those that are looked at before anything can be reported.
+func (s *Settings) Asked(name string) bool {
 	w := s.words[name]
 	if w == nil || !w.set {
 		return false
 	}
-	on, err := parseSwitch(w.text)
+	on, err := parseSwitch(w.Text)
 	return err == nil && on
 }
 
-// didYouMean is the hint for a mistyped word.
-func didYouMean(typed string, candidates []string, show string) string {
+// DidYouMean is the hint for a mistyped word.
+func DidYouMean(typed string, candidates []string, show string) string {
 	if c := spelling.Closest(typed, candidates); c != "" {
 		return fmt.Sprintf("did you mean %s%s?", show, c)
 	}

@@ -16,51 +16,51 @@ import (
 )
 
 const (
-	backendFile    = prefix + "BACKEND_FILE"
+	BackendFile    = Prefix + "BACKEND_FILE"
 	defaultBackend = "file:"
-	minSecret      = 6 // a shorter one is hidden only where it stands in a URL
+	MinSecret      = 6 // a shorter one is hidden only where it stands in a URL
 )
 
-// backend finds the URL of the backend, and whether anybody named one.
-func (c *call) backend() (g given, named bool, err error) {
-	g, named = c.settings.find("backend")
-	path, inFile := c.settings.lookup(backendFile)
-	if inFile && (!named || g.origin != fromCommandLine) {
+// Backend finds the URL of the backend, and whether anybody named one.
+func (c *Call) Backend() (g Given, named bool, err error) {
+	g, named = c.Settings.Find("backend")
+	path, inFile := c.Settings.Lookup(BackendFile)
+	if inFile && (!named || g.Origin != FromCommandLine) {
 		held, err := heldURL(path)
 		if err != nil {
-			return given{}, false, err
+			return Given{}, false, err
 		}
-		if named && g.origin == fromEnvironment && g.text != held.text {
-			return given{}, false, &fault{
-				code: codeConfiguration, what: backendFile, why: "names another backend than " + g.place,
-				hint: "unset one of the two: hosts that use different backends do not exclude each other",
+		if named && g.Origin == fromEnvironment && g.Text != held.Text {
+			return Given{}, false, &Fault{
+				Code: CodeConfiguration, What: BackendFile, Why: "names another backend than " + g.Place,
+				Hint: "unset one of the two: hosts that use different backends do not exclude each other",
 			}
 		}
 		g, named = held, true
 	}
 	if !named {
-		return given{text: defaultBackend}, false, nil
+		return Given{Text: defaultBackend}, false, nil
 	}
-	if _, err := parseBackend(g.text); err != nil {
-		return given{}, false, badValue(g, err)
+	if _, err := ParseBackend(g.Text); err != nil {
+		return Given{}, false, BadValue(g, err)
 	}
-	c.console.keepSecret(secretsOf(g.text)...)
+	c.Console.KeepSecret(SecretsOf(g.Text)...)
 	if g.exposed != "" && c.runs() {
-		c.console.warn("everybody on this host can read the password in "+g.exposed, "chmod o-r "+g.exposed)
+		c.Console.Warn("everybody on this host can read the password in "+g.exposed, "chmod o-r "+g.exposed)
 	}
 	return g, true, nil
 }
 
 // heldURL reads the file that LEADERRUN_BACKEND_FILE names.
-func heldURL(path string) (given, error) {
-	wrong := func(why, hint string, err error) (given, error) {
-		return given{}, &fault{code: codeConfiguration, what: backendFile, why: why, hint: hint, err: err}
+func heldURL(path string) (Given, error) {
+	wrong := func(why, hint string, err error) (Given, error) {
+		return Given{}, &Fault{Code: CodeConfiguration, What: BackendFile, Why: why, Hint: hint, Err: err}
 	}
 	const holds = "it names a file that holds the backend's URL"
 	if path == "" {
-		return wrong(errEmpty.Error(), "unset it; or "+holds, errEmpty)
+		return wrong(ErrEmpty.Error(), "unset it; or "+holds, ErrEmpty)
 	}
-	content, info, err := readSmall(path)
+	content, info, err := ReadSmall(path)
 	// What could be the address of a server has a password, perhaps: it is not shown.
 	if strings.Contains(path, "://") || errors.Is(err, fs.ErrNotExist) && !filepath.IsAbs(path) && strings.Contains(path, "@") {
 		return wrong("it is a URL, and not the name of a file", "LEADERRUN_BACKEND is the variable for a URL; this one"+strings.TrimPrefix(holds, "it"), nil)
@@ -70,27 +70,27 @@ func heldURL(path string) (given, error) {
 		if errors.Is(err, fs.ErrPermission) {
 			hint = "make the file readable for this user"
 		}
-		return wrong(path+": "+reason(err), hint, err)
+		return wrong(path+": "+Reason(err), hint, err)
 	}
 	text := strings.TrimSpace(string(content))
 	switch {
 	case text == "":
-		return wrong(path+": "+errEmpty.Error(), holds, errEmpty)
+		return wrong(path+": "+ErrEmpty.Error(), holds, ErrEmpty)
 	case strings.ContainsAny(text, "\r\n"):
 		return wrong(path+": holds more than one line", holds+" and nothing else", nil)
 	}
-	held := given{text: text, origin: fromEnvironment, place: backendFile}
+	held := Given{Text: text, Origin: fromEnvironment, Place: BackendFile}
 	held.markExposed(path, info)
-	held.again = func() (given, error) { return heldURL(path) }
+	held.again = func() (Given, error) { return heldURL(path) }
 	return held, nil
 }
 
 // openDriver is where tests put a driver with a fault.
 var openDriver = all.Open
 
-// openStore opens the backend that the options name.
-func (c *call) openStore() (backends.Backend, error) {
-	g, named, err := c.backend()
+// OpenStore opens the backend that the options name.
+func (c *Call) OpenStore() (backends.Backend, error) {
+	g, named, err := c.Backend()
 	if err != nil {
 		return nil, err
 	}
@@ -99,63 +99,63 @@ func (c *call) openStore() (backends.Backend, error) {
 			return nil, err
 		}
 	}
-	store, err := openDriver(g.text)
+	store, err := openDriver(g.Text)
 	if err == nil {
 		c.followURL(store, g)
 		return store, nil
 	}
-	f := badValue(g, err)
+	f := BadValue(g, err)
 	if !named {
-		f.what = "the default backend, " + strings.TrimSuffix(defaultBackend, ":")
+		f.What = "the default backend, " + strings.TrimSuffix(defaultBackend, ":")
 	}
-	if hint := hintOf(err); hint != "" || g.origin == fromCommandLine { // what any URL looks like is no remedy
-		f.hint = hint
+	if hint := HintOf(err); hint != "" || g.Origin == FromCommandLine { // what any URL looks like is no remedy
+		f.Hint = hint
 	}
-	if !named || errorCode(err) == codeCredentials {
-		f.code = 0 // it is not about who named the backend
+	if !named || ErrorCode(err) == CodeCredentials {
+		f.Code = 0 // it is not about who named the backend
 	}
 	return nil, f
 }
 
 // followURL lets a store read its URL again where a file holds it, for a password that was changed there.
-func (c *call) followURL(store backends.Backend, g given) {
+func (c *Call) followURL(store backends.Backend, g Given) {
 	if g.again == nil {
 		return
 	}
-	store.FollowURL(g.text, func() (string, error) {
+	store.FollowURL(g.Text, func() (string, error) {
 		now, err := g.again()
 		if err != nil {
 			return "", err
 		}
-		c.console.keepSecret(secretsOf(now.text)...)
-		return now.text, nil
+		c.Console.KeepSecret(SecretsOf(now.Text)...)
+		return now.Text, nil
 	})
 }
 
 // runs says whether this call runs jobs: others do not repeat what such a one has told.
-func (c *call) runs() bool { return c.cmd.name == "run" || c.cmd.name == "cron" }
+func (c *Call) runs() bool { return c.Cmd.Name == "run" || c.Cmd.Name == "cron" }
 
 // unnamed is what follows when no backend was named anywhere. A setting that one host forgot must not go
 // unseen; and inside a run, whose own backend does not reach the child, it would be another one than the
 // outer run's without anybody having chosen it.
-func (c *call) unnamed() error {
-	const remedy = "set --backend, LEADERRUN_BACKEND or `backend:` in " + systemConfig
-	_, job := c.settings.lookup(jobVariable)
-	_, token := c.settings.lookup(tokenVariable)
+func (c *Call) unnamed() error {
+	const remedy = "set --backend, LEADERRUN_BACKEND or `backend:` in " + SystemConfig
+	_, job := c.Settings.Lookup(JobVariable)
+	_, token := c.Settings.Lookup(TokenVariable)
 	if job && token {
-		return &fault{
-			code: codeConfiguration, what: "a run inside a run", why: "no backend named",
-			hint: remedy + "; what the outer run uses is not handed down",
+		return &Fault{
+			Code: CodeConfiguration, What: "a run inside a run", Why: "no backend named",
+			Hint: remedy + "; what the outer run uses is not handed down",
 		}
 	}
 	if c.runs() {
-		c.console.warn("no backend named: only runs on this host exclude each other", remedy+"; `backend: \"file:\"` there says that this is meant")
+		c.Console.Warn("no backend named: only runs on this host exclude each other", remedy+"; `backend: \"file:\"` there says that this is meant")
 	}
 	return nil
 }
 
-// checkTTL compares the TTL with what the backend can keep.
-func checkTTL(ttl time.Duration, l backends.Limits) (hint string, err error) {
+// CheckTTL compares the TTL with what the backend can keep.
+func CheckTTL(ttl time.Duration, l backends.Limits) (hint string, err error) {
 	switch {
 	case l.MinTTL > 0 && ttl < l.MinTTL:
 		return fmt.Sprintf("use --ttl %v or more", l.MinTTL), fmt.Errorf("the backend keeps a lease for at least %v", l.MinTTL)
@@ -165,18 +165,18 @@ func checkTTL(ttl time.Duration, l backends.Limits) (hint string, err error) {
 	return "", nil
 }
 
-// secretsOf returns what of a backend URL no output may show: the URL as it stands, and its password, where
+// SecretsOf returns what of a backend URL no output may show: the URL as it stands, and its password, where
 // it is long enough not to be a part of other words.
-func secretsOf(rawURL string) []string {
+func SecretsOf(rawURL string) []string {
 	scheme, rest, found := strings.Cut(rawURL, "://")
 	if !found {
 		return nil
 	}
 	var secrets []string
 	add := func(text string) {
-		if len(text) >= minSecret {
+		if len(text) >= MinSecret {
 			secrets = append(secrets, text)
-			if plain, err := url.PathUnescape(text); err == nil && plain != text && len(plain) >= minSecret {
+			if plain, err := url.PathUnescape(text); err == nil && plain != text && len(plain) >= MinSecret {
 				secrets = append(secrets, plain)
 			}
 		}
@@ -214,4 +214,16 @@ func isUser(scheme, text string) bool {
 		return err == nil && !strings.ContainsAny(plain, ":/?") && !strings.Contains(text, "@")
 	}
 	return false
+}
+
+// HoldsPassword says whether a backend URL has something in it that no output may show.
+func HoldsPassword(rawURL string) bool {
+	scheme, rest, _ := strings.Cut(rawURL, "://")
+	if at := strings.LastIndex(rest, "@"); at >= 0 {
+		if _, password, _ := strings.Cut(rest[:at], ":"); password != "" {
+			return true
+		}
+		rest = rest[at+1:]
+	}
+	return len(SecretsOf(scheme+"://"+rest)) > 0
 }

@@ -10,20 +10,20 @@ import (
 // go install took.
 var version, commit, date string
 
-func versionCommand() *command {
-	return &command{
-		name: "version", brief: "show the version",
-		about:    "Shows the version, the commit and its date, and the Go release that this program was built with.",
-		examples: []exampleLine{{"the same", "leaderrun --version"}},
-		options:  []option{helpOption()}, plain: true, run: showVersion,
+func versionCommand() *Command {
+	return &Command{
+		Name: "version", Brief: "show the version",
+		About:    "Shows the version, the commit and its date, and the Go release that this program was built with.",
+		Examples: []ExampleLine{{Does: "the same", Line: "leaderrun --version"}},
+		Options:  []Option{helpOption()}, plain: true, Run: showVersion,
 	}
 }
 
-func showVersion(c *call) (ExitStatus, error) {
-	if len(c.args) > 0 {
-		return ExitStatus{}, usage("version", "takes no arguments", "usage: leaderrun version")
+func showVersion(c *Call) (ExitStatus, error) {
+	if len(c.Args) > 0 {
+		return ExitStatus{}, Usage("version", "takes no arguments", "usage: leaderrun version")
 	}
-	return ExitStatus{}, c.print("leaderrun " + versionText() + "\n")
+	return ExitStatus{}, c.Print("leaderrun " + versionText() + "\n")
 }
 
 func versionText() string {

@@ -12,9 +12,9 @@ import (
 	"github.com/leaderrun/leaderrun/internal/backendurl"
 )
 
-// visibleJSON writes what nobody sees in the strings of a JSON text as \uXXXX, which means the same: a control character, a
+// VisibleJSON writes what nobody sees in the strings of a JSON text as \uXXXX, which means the same: a control character, a
 // space of no width or a change of direction in a name would show other names than there are.
-func visibleJSON(text []byte) []byte {
+func VisibleJSON(text []byte) []byte {
 	hidden := func(r rune) bool { return r >= utf8.RuneSelf && !unicode.IsPrint(r) || r == unicode.MaxASCII }
 	if bytes.IndexFunc(text, hidden) < 0 {
 		return text
@@ -43,7 +43,7 @@ var urlLike = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*:/+[^\s"'` + "`" + `]+`
 func withoutPasswords(text string) string {
 	return urlLike.ReplaceAllStringFunc(text, func(word string) string {
 		scheme, rest, _ := strings.Cut(strings.TrimRight(word, ":,.;)"), ":/")
-		for _, secret := range secretsOf(scheme + "://" + strings.TrimLeft(rest, "/")) {
+		for _, secret := range SecretsOf(scheme + "://" + strings.TrimLeft(rest, "/")) {
 			if !strings.HasSuffix(secret, hiddenText+"@") {
 				word = hide(word, secret)
 			}

@@ -3,8 +3,6 @@ package cli
 import (
 	"encoding/json"
 	"log/slog"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"unicode"
@@ -29,7 +27,7 @@ func TestJSONShowsWhatNobodySees(t *testing.T) {
 		}
 	}
 	t.Run("objects", func(t *testing.T) {
-		out := objects([]string{name})
+		out := Objects([]string{name})
 		shown(t, out)
 		var back []string
 		if err := json.Unmarshal([]byte(out), &back); err != nil || back[0] != name {
@@ -37,20 +35,12 @@ func TestJSONShowsWhatNobodySees(t *testing.T) {
 		}
 	})
 	t.Run("log", func(t *testing.T) {
-		line := (&console{json: true}).object(runner.Event{Name: "x", Job: name, Text: name, Fields: []slog.Attr{slog.String("once", name)}})
+		line := (&Console{JSON: true}).object(runner.Event{Name: "x", Job: name, Text: name, Fields: []slog.Attr{slog.String("once", name)}})
 		shown(t, string(line))
 		var back struct{ Job, Msg, Once string }
 		if err := json.Unmarshal(line, &back); err != nil || back.Job != name || back.Msg != name || back.Once != name {
 			t.Errorf("%q, %v", back, err)
 		}
-	})
-	t.Run("check", func(t *testing.T) {
-		socket := newSocket(nil)
-		socket.grant.Claim.Job = name
-		close(socket.over)
-		reply := httptest.NewRecorder()
-		socket.ServeHTTP(reply, httptest.NewRequestWithContext(t.Context(), http.MethodGet, checkPath, nil))
-		shown(t, reply.Body.String())
 	})
 }
 

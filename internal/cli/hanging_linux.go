@@ -1,8 +1,0 @@
-package cli
-
-import (
-	"os"
-	"syscall"
-)
-
-func isFirstThread() bool { return syscall.Gettid() == os.Getpid() }

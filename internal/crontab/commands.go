@@ -98,9 +98,10 @@ func chain(words []Token) (all [][]Token) {
 // Option is one as it was found: its name without dashes, and its value if it has one.
 type Option struct{ Name, Value string }
 
-// ReadOptions reads options up to the first word that is none. valued are the letters and names of those with a value. Letters may
-// stand together. n is how many words that were, with a -- at the end.
-func ReadOptions(words []Token, valued ...string) (found []Option, n int) {
+// ReadOptions reads options of a program up to the first word that is none. Letters may stand together. n is how many words that were, with
+// a -- at the end.
+func ReadOptions(program string, words []Token) (found []Option, n int) {
+	valued := programs()[program]["options"]
 	for n < len(words) {
 		word := words[n].Text
 		switch {
@@ -158,7 +159,7 @@ func (s *Script) LeavesBehind() string {
 		}
 		rest := words[1:]
 		for more := true; more; {
-			options, n := ReadOptions(rest, p["options"]...)
+			options, n := ReadOptions(name, rest)
 			for _, o := range options {
 				if slices.Contains(p["detaches"], o.Name) && o.Value != "false" {
 					return name + " -" + o.Name[:1]

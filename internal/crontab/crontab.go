@@ -5,6 +5,7 @@
 package crontab
 
 import (
+	"bytes"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -90,7 +91,7 @@ func (l *Line) Script(f Format) (script, stdin string) {
 
 // Parse takes a crontab apart. The texts of its lines make up the file again. No input panics.
 func Parse(text []byte, f Format) []Line {
-	var all []Line
+	all := make([]Line, 0, 1+bytes.Count(text, []byte("\n")))
 	for piece := range strings.Lines(string(text)) {
 		all = append(all, parseLine(piece, f))
 		all[len(all)-1].Number = len(all)

@@ -53,7 +53,7 @@ func Operands(words []Token) (all []string) {
 		words[0].Text = "-" + words[0].Text
 	}
 	for len(words) > 0 {
-		_, n := ReadOptions(words, programs()[name]["options"]...)
+		_, n := ReadOptions(name, words)
 		if name == "find" && n > 0 && len(all) > 0 { // the expression
 			return all
 		}

@@ -161,9 +161,10 @@ const (
 
 // read takes a crontab apart.
 func read(s Source) *File {
-	f := &File{Source: s}
+	lines := crontab.Parse(s.Text, s.Format)
+	f := &File{Source: s, rows: make([]row, 0, len(lines))}
 	marks := ""
-	for _, l := range crontab.Parse(s.Text, s.Format) {
+	for _, l := range lines {
 		if text := strings.TrimSpace(l.Text); l.Kind == crontab.Comment && strings.HasPrefix(text, mark) && text != leave {
 			marks += l.Text // it is written again where it still holds
 			continue

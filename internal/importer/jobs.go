@@ -4,10 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
-
-	"go.yaml.in/yaml/v3"
 
 	"github.com/leaderrun/leaderrun/internal/crontab"
 	"github.com/leaderrun/leaderrun/internal/jobfile"
@@ -107,29 +106,27 @@ func (j *Job) entry(user string) (text, why, hint string) {
 	if !j.percent {
 		script = j.raw
 	}
-	set := func(key, value string) { text += "    " + key + ": " + scalar(value) + "\n" }
 	text = "  " + scalar(j.Name) + ":\n"
+	set := func(key, yaml string) { text += "    " + key + ": " + yaml + "\n" }
 	if len(j.Exprs) == 1 {
-		set("schedule", j.Exprs[0])
+		set("schedule", scalar(j.Exprs[0]))
 	} else {
-		text += "    schedule: [" + strings.Join(scalars(j.Exprs), ", ") + "]\n"
+		set("schedule", list(j.Exprs))
 	}
 	if j.Timezone != "" {
-		set("timezone", j.Timezone)
+		set("timezone", scalar(j.Timezone))
 	}
-	switch {
-	case j.plain != nil && j.percent && strings.Contains(j.raw, `\%`): // what \ is to quotes is the shell's affair
-		set("shell", script)
-	case j.plain != nil:
-		text += "    command: [" + strings.Join(scalars(j.plain), ", ") + "]\n"
-	case j.Shell != "":
-		text += "    command: [" + strings.Join(scalars([]string{j.Shell, "-c", script}), ", ") + "]\n"
+	switch hasPercent := j.percent && strings.Contains(j.raw, `\%`); { // what its \ is to quotes is the shell's affair
+	case j.plain != nil && !hasPercent:
+		set("command", list(j.plain))
+	case j.plain == nil && j.Shell != "":
+		set("command", list([]string{j.Shell, "-c", script}))
 	default:
-		set("shell", script)
+		set("shell", scalar(script))
 	}
 	for _, o := range j.options {
 		if o.key != "" {
-			set(o.key, o.keyValue)
+			set(o.key, scalar(o.keyValue))
 		}
 	}
 	dir := j.Dir
@@ -147,21 +144,13 @@ func (j *Job) entry(user string) (text, why, hint string) {
 		seen[v.Name] = true
 	}
 	if strings.HasPrefix(dir, "/") {
-		set("dir", dir)
+		set("dir", scalar(dir))
 	}
 	slices.Reverse(env)
 	if len(env) > 0 {
-		text += "    env: {" + strings.Join(env, ", ") + "}\n"
+		set("env", "{"+strings.Join(env, ", ")+"}")
 	}
 	return text, "", ""
-}
-
-func scalars(texts []string) []string {
-	var all []string
-	for _, text := range texts {
-		all = append(all, scalar(text))
-	}
-	return all
 }
 
 // scalar writes a text so that YAML reads it back as that, also within brackets.
@@ -171,9 +160,14 @@ func scalar(text string) string {
 	if letter && strings.Trim(text, plain) == "" && !slices.Contains([]string{"true", "false", "yes", "no", "null", "on", "off", "y", "n"}, strings.ToLower(text)) {
 		return text
 	}
-	out, err := yaml.Marshal(&yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Style: yaml.DoubleQuotedStyle, Value: text})
-	if err != nil {
-		return fmt.Sprintf("%q", text)
+	return strconv.Quote(text) // whose escapes are all YAML's, too
+}
+
+// list writes texts within brackets.
+func list(texts []string) string {
+	all := make([]string, 0, len(texts))
+	for _, text := range texts {
+		all = append(all, scalar(text))
 	}
-	return strings.TrimSuffix(string(out), "\n")
+	return "[" + strings.Join(all, ", ") + "]"
 }

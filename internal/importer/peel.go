@@ -13,11 +13,11 @@ import (
 )
 
 // fronts are the programs in front of a command of which a run does the same, with the options that are understood: a word holds the names
-// of one, and ends with = where that takes a value. They are read only.
+// of one. They are read only.
 var fronts = map[string]string{
-	"flock":   "n,nb,nonblock,nonblocking w,timeout,wait= E,conflict-exit-code= x,e,exclusive",
+	"flock":   "n,nb,nonblock,nonblocking w,timeout,wait E,conflict-exit-code x,e,exclusive",
 	"setlock": "n N x X",
-	"timeout": "s,signal= k,kill-after=",
+	"timeout": "s,signal k,kill-after",
 }
 
 // peeling is what a program in front of a command comes to.
@@ -89,7 +89,7 @@ func (x *importer) peel(job *Job, command *crontab.Script) {
 
 // peelFront looks at one of the fronts and the words behind it.
 func peelFront(name string, words []crontab.Token) peeling {
-	given, n, unknown := optionsOf(fronts[name], words)
+	given, n, unknown := optionsOf(name, words)
 	_, atOnce := given["n"]
 	_, patient := given["N"]
 	_, silent := given["x"]
@@ -145,19 +145,14 @@ func peelTimeout(given map[string]string, limit string, rest int) peeling {
 
 // optionsOf reads those that a front has, by their first names. n is how many words they are, and unknown is one of which nothing is known.
 func optionsOf(front string, words []crontab.Token) (given map[string]string, n int, unknown string) {
-	first, valued := map[string]string{}, []string(nil)
-	for names := range strings.FieldsSeq(front) {
-		names, takesValue := strings.CutSuffix(names, "=")
-		all := strings.Split(names, ",")
-		for _, name := range all {
-			first[name] = all[0]
-		}
-		if takesValue {
-			valued = append(valued, all...)
+	first := map[string]string{}
+	for names := range strings.FieldsSeq(fronts[front]) {
+		for name := range strings.SplitSeq(names, ",") {
+			first[name], _, _ = strings.Cut(names, ",")
 		}
 	}
-	found, n := crontab.ReadOptions(words, valued...)
 	given = map[string]string{}
+	found, n := crontab.ReadOptions(front, words)
 	for _, o := range found {
 		if first[o.Name] == "" {
 			return nil, n, o.Name

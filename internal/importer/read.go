@@ -11,8 +11,6 @@ import (
 	"strings"
 	"syscall"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/leaderrun/leaderrun/internal/crontab"
 	"github.com/leaderrun/leaderrun/internal/ownership"
 )
@@ -247,48 +245,4 @@ func (f *File) isAsRead() bool {
 }
 
 // createFile is where tests let somebody change the crontab meanwhile.
-var createFile = create
-
-// create makes a new file with the owner, mode and access control list of another; nil: this user's alone.
-func create(path string, text []byte, like *os.File) error {
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW|syscall.O_CLOEXEC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(text)
-	if err == nil && like != nil {
-		err = takeAfter(file, like)
-	}
-	if err == nil {
-		err = file.Sync()
-	}
-	if closed := file.Close(); err == nil {
-		err = closed
-	}
-	if err != nil {
-		_ = os.Remove(path)
-	}
-	return err
-}
-
-// takeAfter gives a file the owner, mode and access control list of another.
-func takeAfter(file, other *os.File) error {
-	info, err := other.Stat()
-	if err != nil {
-		return err
-	}
-	st, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return errors.ErrUnsupported
-	}
-	if err := errors.Join(file.Chown(int(st.Uid), int(st.Gid)), file.Chmod(info.Mode().Perm())); err != nil {
-		return err
-	}
-	const list = "system.posix_acl_access" // of Linux; elsewhere there is none of this name
-	acl := make([]byte, 64<<10)            // the longest
-	n, err := unix.Fgetxattr(int(other.Fd()), list, acl)
-	if err != nil || n == 0 {
-		return nil //nolint:nilerr // it has none
-	}
-	return unix.Fsetxattr(int(file.Fd()), list, acl[:n], 0)
-}
+var createFile = ownership.Create

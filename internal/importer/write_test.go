@@ -14,6 +14,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/internal/crontab"
 	"github.com/leaderrun/leaderrun/internal/jobfile"
+	"github.com/leaderrun/leaderrun/internal/ownership"
 	"github.com/leaderrun/leaderrun/test/servers"
 )
 
@@ -62,9 +63,9 @@ func TestWriteKeepsAnEditThatCameMeanwhile(t *testing.T) {
 	const edited = "0 3 * * * b\n"
 	f := written(t, "0 2 * * * a\n")
 	createFile = func(path string, text []byte, like *os.File) error {
-		return errors.Join(create(path, text, like), os.WriteFile(f.Path, []byte(edited), 0o600))
+		return errors.Join(ownership.Create(path, text, like), os.WriteFile(f.Path, []byte(edited), 0o600))
 	}
-	defer func() { createFile = create }()
+	defer func() { createFile = ownership.Create }()
 	_, err := f.Write()
 	if refusal, ok := errors.AsType[*Refusal](err); !ok || !strings.Contains(refusal.Why, "somebody has changed it") {
 		t.Errorf("%v, want a refusal", err)
@@ -131,9 +132,9 @@ func TestWriteOnAFullDiskLeavesNothing(t *testing.T) {
 		if strings.HasSuffix(path, ".import") {
 			return full
 		}
-		return create(path, text, like)
+		return ownership.Create(path, text, like)
 	}
-	defer func() { createFile = create }()
+	defer func() { createFile = ownership.Create }()
 	if _, err := f.Write(); !errors.Is(err, full) {
 		t.Errorf("%v", err)
 	}

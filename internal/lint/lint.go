@@ -129,7 +129,7 @@ type plan struct {
 }
 
 func (l *linter) plan(exprs []string, zone string) plan {
-	key := strings.Join(append(exprs, cmp.Or(zone, "UTC")), "\n")
+	key := zone + "\n" + strings.Join(exprs, "\n")
 	p, known := l.plans[key]
 	if !known {
 		if p.Schedule, p.err = schedule.Parse(exprs, cmp.Or(zone, "UTC")); p.err == nil && len(exprs) > 0 {

@@ -29,6 +29,8 @@ func aclAt(path string) acl {
 	}
 }
 
+func setACL(f *os.File, text []byte) error { return unix.Fsetxattr(int(f.Fd()), aclName, text, 0) }
+
 func readACL(get func([]byte) (int, error)) ([]byte, error) {
 	text := make([]byte, aclMostSize)
 	n, err := get(text)

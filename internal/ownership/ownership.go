@@ -278,6 +278,45 @@ func UserName(uid uint32) string {
 	return "uid " + id
 }
 
+// Create makes a new file with the owner, mode and access control list of another; nil: it is this user's alone. When it returns without an
+// error, the text is on the disk; else there is no file.
+func Create(path string, text []byte, like *os.File) error {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW|syscall.O_CLOEXEC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(text)
+	if err == nil && like != nil {
+		err = takeAfter(file, like)
+	}
+	if err == nil {
+		err = file.Sync()
+	}
+	if err = errors.Join(err, file.Close()); err != nil {
+		_ = os.Remove(path)
+	}
+	return err
+}
+
+// takeAfter gives a file the owner, mode and access control list of another.
+func takeAfter(file, other *os.File) error {
+	info, err := other.Stat()
+	if err != nil {
+		return err
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return errors.ErrUnsupported
+	}
+	if err := errors.Join(file.Chown(int(st.Uid), int(st.Gid)), file.Chmod(info.Mode().Perm())); err != nil {
+		return err
+	}
+	if text, err := aclOf(other)(); err == nil && len(text) > 0 {
+		return setACL(file, text)
+	}
+	return nil
+}
+
 // SyncFolder returns when the names in a folder are on the disk.
 func SyncFolder(path string) error {
 	dir, err := os.Open(path)

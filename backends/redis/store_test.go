@@ -10,12 +10,13 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
+	"github.com/leaderrun/leaderrun/internal/backendurl"
 	"github.com/leaderrun/leaderrun/test/servers"
 	"github.com/leaderrun/leaderrun/test/suite"
 )
 
 const (
-	long = 20 * time.Second // a TTL that does not run out during a test
+	long = backendurl.DefaultLongestTTL // a TTL that does not run out during a test
 )
 
 func claim(job string, ttl time.Duration) backends.Claim {

@@ -139,39 +139,12 @@ func (s *KubernetesServer) apply(namespace string, object map[string]any) error 
 	if of.Metadata.Namespace != "" {
 		namespace = of.Metadata.Namespace
 	}
-	path, err := s.resource(of.APIVersion, of.Kind, namespace)
-	if err != nil {
-		return err
+	base := "/apis/"
+	if !strings.Contains(of.APIVersion, "/") {
+		base = "/api/"
 	}
+	path := base + of.APIVersion + "/namespaces/" + namespace + "/" + strings.ToLower(of.Kind) + "s" // as those are called that are applied here
 	_, err = s.try(patience, KubernetesAdmin, "PATCH", path+"/"+of.Metadata.Name+"?fieldManager=test&fieldValidation=Strict",
 		"application/apply-patch+yaml", string(text))
 	return err
-}
-
-// resource returns the path of all objects of a kind, in a namespace where they live in one.
-func (s *KubernetesServer) resource(version, kind, namespace string) (string, error) {
-	base := "/apis/" + version
-	if !strings.Contains(version, "/") {
-		base = "/api/" + version
-	}
-	var list struct {
-		Resources []struct {
-			Name, Kind string
-			Namespaced bool
-		}
-	}
-	text, err := s.TryAPI("GET", base, "")
-	if err := decode(text, err, &list); err != nil {
-		return "", err
-	}
-	for _, r := range list.Resources {
-		switch {
-		case r.Kind != kind || strings.Contains(r.Name, "/"): // or a part of an object
-		case r.Namespaced:
-			return base + "/namespaces/" + namespace + "/" + r.Name, nil
-		default:
-			return base + "/" + r.Name, nil
-		}
-	}
-	return "", fmt.Errorf("%s has no %s", version, kind)
 }

@@ -45,19 +45,3 @@ func closingEnds(s *scene) {
 	resume()
 	s.refusal(other, s.claim(), backends.Held)
 }
-
-// watchEndsWithDriver: of a client that is closed nobody waits for news, and a watch goes on with none of its retries.
-func watchEndsWithDriver(s *scene) {
-	d := s.h.Open(s.T)
-	woken, err := d.Watch(s.Context(), s.job)
-	if err != nil {
-		s.Fatalf("Watch: %v", err)
-	}
-	if err := d.Close(); err != nil {
-		s.Errorf("Close: %v", err)
-	}
-	s.returns("a watch whose client was closed", func() {
-		for range woken { // until it is closed
-		}
-	})
-}

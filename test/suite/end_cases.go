@@ -9,28 +9,6 @@ import (
 	"github.com/leaderrun/leaderrun/backends"
 )
 
-func finishReleases(s *scene) {
-	d, other := s.open(), s.open()
-	g := s.granted(d, s.claim())
-	s.FinishAs(d, g, backends.Outcome{State: backends.Failed, Exit: 3})
-	status := s.inspect(other, s.job)
-	if status.Lease != nil || !status.Record.Free() || status.Record.Ended == 0 {
-		s.Errorf("%s, released %d of %d", leaseText(status.Lease), status.Record.Released, status.Record.Token)
-	}
-	if runs := status.Record.Runs; len(runs) != 1 || runs[0].State != backends.Failed || runs[0].Exit != 3 ||
-		runs[0].Ended == 0 || runs[0].Token != g.Token || runs[0].Holder != g.Claim.Holder {
-		s.Errorf("history %+v, want one failed run with exit code 3", runs)
-	}
-	next, err := other.Acquire(s.Context(), s.claim())
-	if err != nil {
-		s.Fatalf("Acquire after Finish: %v", err)
-	}
-	if next.Token <= g.Token {
-		s.Errorf("token %d after %d", next.Token, g.Token)
-	}
-	s.Finish(other, next)
-}
-
 func lostFinish(s *scene) {
 	d, other := s.open(), s.open()
 	g := s.granted(d, withTick(s.claim(), s.tick(1)))

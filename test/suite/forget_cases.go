@@ -15,31 +15,6 @@ func (s *scene) forgetTick(tick int64) backends.Order {
 	return o
 }
 
-func forgottenKey(s *scene) {
-	d, other := s.open(), s.open()
-	once := func(key string) backends.Claim {
-		c := s.claim()
-		c.Once, c.OnLost, c.MaxAttempts = key, backends.Skip, 1
-		return c
-	}
-	forget := s.newOrder(backends.ForgetKey, 0)
-	forget.Key = "b/ä\n"
-	for _, key := range []string{"a", forget.Key, "c"} {
-		s.FinishAs(d, s.granted(d, once(key)), backends.Outcome{State: backends.Failed})
-	}
-	s.ordered(other, forget)
-	s.refusal(other, once("a"), backends.IsFailed)
-	s.refusal(other, once("c"), backends.IsFailed)
-	g := s.granted(d, once(forget.Key))
-	s.wantRun(g, 0, 1)
-	forget.By.ID = NewID()
-	s.denied(other, forget, backends.Held)
-	s.Finish(d, g)
-	s.refusal(other, once(forget.Key), backends.IsDone)
-	forget.Key = "d"
-	s.over(other, forget)
-}
-
 func forgottenJob(s *scene) {
 	d, other := s.open(), s.open()
 	late := withTick(s.claim(), s.tick(3))

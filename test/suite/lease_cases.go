@@ -11,18 +11,6 @@ import (
 	"github.com/leaderrun/leaderrun/backends"
 )
 
-func grantsFree(s *scene) {
-	d, c := s.open(), s.claim()
-	g := s.granted(d, c)
-	if g.Claim.Job != c.Job || g.Claim.Holder != c.Holder {
-		s.Errorf("the grant is for %q of %v, want %q of %v", g.Claim.Job, g.Claim.Holder, c.Job, c.Holder)
-	}
-	if g.TTL < c.TTL || g.Attempt != 1 || g.Tick != 0 {
-		s.Errorf("TTL %v, attempt %d, tick %d; want at least %v, 1, 0", g.TTL, g.Attempt, g.Tick, c.TTL)
-	}
-	s.Finish(d, g)
-}
-
 func refusesHeld(s *scene) {
 	d, other := s.open(), s.open()
 	g := s.granted(d, s.claim())
@@ -36,18 +24,6 @@ func refusesHeld(s *scene) {
 		}
 	}
 	s.Finish(d, g)
-}
-
-func jobsAreIndependent(s *scene) {
-	d := s.open()
-	a, b := s.claim(), s.claim()
-	b.Job += " b"
-	ga := s.granted(d, a)
-	gb := s.granted(d, b)
-	s.Finish(d, ga)
-	b.Holder.ID = NewID()
-	s.refusal(d, b, backends.Held)
-	s.Finish(d, gb)
 }
 
 func sameHolderSameGrant(s *scene) {

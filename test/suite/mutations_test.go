@@ -11,7 +11,7 @@ import (
 
 func leaseMutants() []mutant {
 	return []mutant{
-		{"grants less than was claimed", "grants a free job", deciding(func(v backends.View, c backends.Claim) backends.ClaimDecision {
+		{"grants less than was claimed", "refuses while held", deciding(func(v backends.View, c backends.Claim) backends.ClaimDecision {
 			d := backends.Decide(v, c)
 			if d.Grant != nil {
 				d.Grant.TTL /= 2
@@ -28,7 +28,7 @@ func leaseMutants() []mutant {
 				return backends.Decide(v, c)
 			}),
 		},
-		{"one lease for all jobs", "jobs are independent", in(func(m *Mem) { m.key = func(string) string { return "" } })},
+		{"one lease for all jobs", "names are never mixed up", in(func(m *Mem) { m.key = func(string) string { return "" } })},
 		{
 			"a new token for the same holder", "the same holder gets the same grant",
 			deciding(func(v backends.View, c backends.Claim) backends.ClaimDecision {
@@ -130,7 +130,7 @@ func leaseMutants() []mutant {
 func endMutants() []mutant {
 	return []mutant{
 		{
-			"finish without release", "finish releases and records",
+			"finish without release", "agrees with the decision",
 			finishing(func(v backends.View, g backends.Grant, o backends.Outcome) backends.EndDecision {
 				e := backends.DecideFinish(v, g, o)
 				e.Release = false
@@ -290,7 +290,7 @@ func storeMutants() []mutant {
 		},
 		{"an end is taken for written in a newer record", "a record of a newer form stays as it is", wrapped(func(m *Mem) backends.Backend { return careless{m} })},
 		{"nobody is woken", "finish wakes a waiter", in(func(m *Mem) { m.silent = true })},
-		{"a watch without end", "a watch ends with its context", wrapped(func(m *Mem) backends.Backend { return endlessWatch{m} })},
+		{"a watch without end", "a watch ends with its context, and with its client", wrapped(func(m *Mem) backends.Backend { return endlessWatch{m} })},
 		{"an unknown job is shown", "inspect shows what is kept", wrapped(func(m *Mem) backends.Backend { return inventive{m} })},
 		{
 			"renewals never fail", "a stale renewal touches nothing",
@@ -300,7 +300,7 @@ func storeMutants() []mutant {
 		},
 		{"closes once", "closing twice", wrapped(func(m *Mem) backends.Backend { return closesOnce{m, new(bool)} })},
 		{"closing leaves requests", "closing ends what is on its way", wrapped(func(m *Mem) backends.Backend { return m })},
-		{"closing leaves watches", "a watch ends with its client", wrapped(func(m *Mem) backends.Backend { return m })},
+		{"closing leaves watches", "a watch ends with its context, and with its client", wrapped(func(m *Mem) backends.Backend { return m })},
 		{"a goroutine stays", "no goroutine is left behind", wrapped(func(m *Mem) backends.Backend {
 			go func() { <-background.Done() }()
 			return m

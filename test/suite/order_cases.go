@@ -19,7 +19,6 @@ var orderCases = []testCase{
 	{"a revoked run leaves a silence of its own", nil, revokedSilence},
 	{"an order that is overtaken is decided anew", comesBetween, overtakenOrder},
 	{"a dead holder's job is free at once", nil, declaredDead},
-	{"a forgotten key runs again", nil, forgottenKey},
 	{"a forgotten job keeps its token", nil, forgottenJob},
 	{"a lost reply of an order costs nothing", nil, lostOrder},
 	{"orders about an unknown job", nil, ordersUnknown},

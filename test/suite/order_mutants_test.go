@@ -110,7 +110,7 @@ func forgetMutants() []mutant {
 		{"what is older than a forgotten tick is forgotten", "agrees with the decision", obeyed(backends.ForgetTick, func(_ backends.View, d *backends.OrderDecision) {
 			d.Record.Tick = backends.Occurrence{}
 		})},
-		{"all keys are forgotten", "a forgotten key runs again", obeyed(backends.ForgetKey, func(_ backends.View, d *backends.OrderDecision) {
+		{"all keys are forgotten", "agrees with the decision", obeyed(backends.ForgetKey, func(_ backends.View, d *backends.OrderDecision) {
 			d.Record.Once = nil
 		})},
 		{"superseded schedules stay", "agrees with the decision", obeyed(backends.ForgetSchedule, func(v backends.View, d *backends.OrderDecision) {

@@ -334,24 +334,30 @@ func (s *scene) wokenUntilGranted(d backends.Backend, c backends.Claim, woken <-
 	}
 }
 
+// watchEnds: of a client that is closed nobody waits for news, either, and a watch goes on with none of its retries.
 func watchEnds(s *scene) {
-	d, other := s.open(), s.open()
-	g := s.granted(d, s.claim())
-	for _, d := range []backends.Backend{d, other} {
+	for _, closes := range []bool{false, true} {
+		d := s.h.Open(s.T)
 		ctx, cancel := context.WithCancel(s.Context())
 		woken, err := d.Watch(ctx, s.job)
 		if err != nil {
 			s.Fatalf("Watch: %v", err)
 		}
-		cancel()
-		s.returns("a watch whose context ended", func() {
+		if !closes {
+			cancel()
+		} else if err := d.Close(); err != nil {
+			s.Errorf("Close: %v", err)
+		}
+		s.returns("a watch that has ended", func() {
 			for range woken { // until it is closed
 			}
 		})
+		cancel()
+		if !closes {
+			s.Finish(d, s.granted(d, s.claim()))
+			_ = d.Close()
+		}
 	}
-	s.Finish(d, g)
-	next := s.granted(d, s.claim())
-	s.Finish(d, next)
 }
 
 func inspects(s *scene) {

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/leaderrun/leaderrun/test/servers"
@@ -81,7 +80,6 @@ func measureCron(t testing.TB, r *report, sizes []int, ticks int, only string) e
 		return err
 	}
 	b.ways = slices.DeleteFunc(b.ways, func(w cronWay) bool { return w.name != cronPeer && !fits.MatchString(w.name) })
-	tellLimits()
 	for _, jobs := range sizes {
 		if err := b.measure(r, jobs, ticks); err != nil {
 			return err
@@ -134,14 +132,6 @@ func (b *cronBench) buildStamp() error {
 		return fmt.Errorf("cc: %w: %s", err, out)
 	}
 	return nil
-}
-
-// tellLimits names what may bound how much runs at once. The daemons get our limits, and Go raises the soft one.
-func tellLimits() {
-	var files syscall.Rlimit
-	_ = syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files)
-	pids, _ := os.ReadFile("/proc/sys/kernel/pid_max")
-	fmt.Printf("limits: %d open files, pid_max %s\n", files.Max, strings.TrimSpace(string(pids)))
 }
 
 // measure gives every way its ticks, in turns.

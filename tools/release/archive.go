@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"path"
@@ -91,12 +92,9 @@ func (r *release) archives(builds []*build, pages map[string][]byte) error {
 // examples are the examples without what tests them.
 func (r *release) examples() ([]file, error) {
 	var files []file
-	root := os.DirFS(r.root)
-	paths, err := globs(root, "examples/*.md", "examples/*/*")
-	if err != nil {
-		return nil, err
-	}
-	for _, name := range paths {
+	pages, _ := fs.Glob(os.DirFS(r.root), "examples/*.md")
+	below, _ := fs.Glob(os.DirFS(r.root), "examples/*/*")
+	for _, name := range slices.Concat(pages, below) {
 		at := filepath.Join(r.root, name)
 		info, err := os.Stat(at)
 		if err != nil {

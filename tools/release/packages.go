@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"compress/gzip"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -144,17 +143,4 @@ func onDisk(all []file, dir string) (files.Contents, error) {
 		contents = append(contents, c)
 	}
 	return contents, nil
-}
-
-// globs returns the files that fit one of some patterns.
-func globs(root fs.FS, patterns ...string) ([]string, error) {
-	var all []string
-	for _, pattern := range patterns {
-		found, err := fs.Glob(root, pattern)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, found...)
-	}
-	return all, nil
 }

@@ -134,31 +134,6 @@ func TestReplace(t *testing.T) {
 	}
 }
 
-// What a run has uploaded before it was refused must not stay, nor what was replaced twice: somebody pays for it. What was replaced
-// once must: somebody may be about to read it.
-func TestWhatIsKept(t *testing.T) {
-	t.Parallel()
-	s := newServer(t)
-	o := &s3fence.Object{Store: bucketOf(t, s), Key: "k", Leftover: func(key string, err error) { t.Errorf("%s: %v", key, err) }}
-	older := raise(t, o, 1)
-	for i, want := range []int{1, 2, 2, 2} {
-		write(t, older, fmt.Sprint(i))
-		if keys := s.Keys(t, "k.d/"); len(keys) != want {
-			t.Errorf("after %d writes there are %q", i+1, keys)
-		}
-	}
-	before := s.Keys(t, "k.d/")
-	newer := raise(t, o, 2)
-	wantStale(t, older.Replace(t.Context(), strings.NewReader("late")), 1, 2)
-	if after := s.Keys(t, "k.d/"); fmt.Sprint(after) != fmt.Sprint(before) {
-		t.Errorf("before the refusal there were %q, then %q", before, after)
-	}
-	write(t, newer, "new")
-	if keys := s.Keys(t, "k.d/"); len(keys) != 2 {
-		t.Errorf("in the end there are %q", keys)
-	}
-}
-
 // A reader who has the pointer, and stands still while the data is replaced, finds what he came for, or something newer.
 func TestReaderInTheMiddle(t *testing.T) {
 	t.Parallel()

@@ -179,25 +179,6 @@ func TestFenceHTTPGivesUpWhoStandsStill(t *testing.T) {
 	}
 }
 
-// A run that only reads keeps nobody out, however long it takes.
-func TestFenceHTTPReadersHoldNobody(t *testing.T) {
-	t.Parallel()
-	hang := make(chan struct{})
-	defer close(hang)
-	p := newProxied(t, time.Hour, func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodGet {
-			_ = http.NewResponseController(w).Flush()
-			<-hang
-		}
-	})
-	response, err := p.request(t.Context(), "GET", "5", "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	mustRaise(t, p.raise(t, 6))
-}
-
 // A service may begin to answer before it has all of a request.
 func TestFenceHTTPTalksBothWays(t *testing.T) {
 	t.Parallel()

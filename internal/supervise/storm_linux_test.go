@@ -234,51 +234,40 @@ const (
 	stormLineages = 200
 )
 
-// A storm whose store is cut off.
-func TestAStormIsEndedByItsDeadline(t *testing.T) {
+// A storm ends when its store is cut off, and without its guardian, although no thread can be had any more. A wrapper that gives up then, as
+// one does when the lease has run out, leaves nothing behind that it has stopped and not killed. It kills for ten seconds at most, so the
+// storm is one that a busy machine can end by then.
+func TestAStormIsEnded(t *testing.T) {
 	servers.SkipShort(t)
-	everyStorm(t, func(t *testing.T, uid int) {
-		s := startStorm(t, uid, stormLimit, stormLineages, func(o *wrapperOrder) {
-			o.Term, o.Life, o.Extend = time.Second, 700*time.Millisecond, true
+	for name, c := range map[string]struct {
+		lineages int
+		order    wrapperOrder
+		end      func(s *storm)
+	}{
+		"by its deadline": {
+			stormLineages, wrapperOrder{Term: time.Second, Life: 700 * time.Millisecond, Extend: true},
+			func(s *storm) { put(filepath.Join(s.dir, "cut off"), 1) },
+		},
+		"without its guardian":       {stormLineages, wrapperOrder{Term: time.Hour}, (*storm).killGuardian},
+		"by a wrapper that gives up": {stormLineages / 4, wrapperOrder{Term: time.Hour, Leave: true}, (*storm).killGuardian},
+	} {
+		t.Run(name, func(t *testing.T) {
+			everyStorm(t, func(t *testing.T, uid int) {
+				s := startStorm(t, uid, stormLimit, c.lineages, func(o *wrapperOrder) {
+					o.Term, o.Life, o.Extend, o.Leave = c.order.Term, c.order.Life, c.order.Extend, c.order.Leave
+				})
+				s.stormed()
+				c.end(s)
+				if code := s.ended(); code != 0 && (code != 75 || !c.order.Leave) {
+					t.Errorf("the wrapper ended with %d", code)
+				}
+				if !c.order.Leave {
+					s.run().file(eventFile(lifeline.Dead))
+				}
+				s.noneLeft()
+			})
 		})
-		s.stormed()
-		put(filepath.Join(s.dir, "cut off"), 1)
-		if code := s.ended(); code != 0 {
-			t.Errorf("the wrapper ended with %d", code)
-		}
-		s.run().file(eventFile(lifeline.Dead))
-		s.noneLeft()
-	})
-}
-
-// The wrapper ends what its guardian has left to it, although no thread can be had any more.
-func TestAStormIsEndedWithoutItsGuardian(t *testing.T) {
-	servers.SkipShort(t)
-	everyStorm(t, func(t *testing.T, uid int) {
-		s := startStorm(t, uid, stormLimit, stormLineages, func(*wrapperOrder) {})
-		s.stormed()
-		s.killGuardian()
-		if code := s.ended(); code != 0 {
-			t.Errorf("the wrapper ended with %d", code)
-		}
-		s.run().file(eventFile(lifeline.Dead))
-		s.noneLeft()
-	})
-}
-
-// A wrapper that gives up, as one does when the lease has run out, leaves nothing behind that it has stopped and not killed. It kills for
-// ten seconds at most, so the storm is one that a busy machine can end by then.
-func TestWhoLeavesAStormHasKilledIt(t *testing.T) {
-	servers.SkipShort(t)
-	everyStorm(t, func(t *testing.T, uid int) {
-		s := startStorm(t, uid, stormLimit, stormLineages/4, func(o *wrapperOrder) { o.Leave = true })
-		s.stormed()
-		s.killGuardian()
-		if code := s.ended(); code != 75 && code != 0 {
-			t.Errorf("the wrapper ended with %d", code)
-		}
-		s.noneLeft()
-	})
+	}
 }
 
 // helperThreads prepares a run, and then needs as many threads as were reserved, when no new one can be had.

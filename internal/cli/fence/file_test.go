@@ -19,26 +19,25 @@ import (
 func TestFenceFileSignaledTooLate(t *testing.T) {
 	t.Parallel()
 	servers.SkipShort(t)
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
 	path := filepath.Join(t.TempDir(), "report")
 	const rounds, enough = 400, 5
 	late := 0
 	for token := int64(1); token <= rounds && late < enough && !t.Failed(); token++ {
 		var said bytes.Buffer
-		r := &exec.Cmd{Path: self, Args: []string{"leaderrun", "fence", "file", "--lock-wait", "1m", path}, Stderr: &said}
+		r := exec.CommandContext(t.Context(), "leaderrun", "fence", "file", "--lock-wait", "1m", path)
 		r.Env = append(os.Environ(), "HOME="+filepath.Dir(path), "GORACE=atexit_sleep_ms=0", fmt.Sprintf("LEADERRUN_TOKEN=%d", token))
-		r.Stdin = strings.NewReader("the content of this run")
+		r.Stdin, r.Stderr = strings.NewReader("the content of this run"), &said
 		before, _ := os.Stat(path)
 		if err := r.Start(); err != nil {
 			t.Fatal(err)
 		}
-		for {
+		for end := time.Now().Add(patience); ; {
 			now, err := os.Stat(path)
 			if err == nil && (before == nil || !os.SameFile(before, now)) {
 				break
+			}
+			if time.Now().After(end) {
+				t.Fatalf("it replaces nothing: %q", &said)
 			}
 			time.Sleep(50 * time.Microsecond)
 		}

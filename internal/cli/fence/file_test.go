@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/leaderrun/leaderrun/test/servers"
+	"github.com/leaderrun/leaderrun/test/waits"
 )
 
 // Hazard: a signal comes when the file has been replaced already. The program ends by it, and says nothing: everybody takes the
@@ -31,7 +32,7 @@ func TestFenceFileSignaledTooLate(t *testing.T) {
 		if err := r.Start(); err != nil {
 			t.Fatal(err)
 		}
-		for end := time.Now().Add(patience); ; {
+		for end := time.Now().Add(waits.Patience); ; {
 			now, err := os.Stat(path)
 			if err == nil && (before == nil || !os.SameFile(before, now)) {
 				break

@@ -1,4 +1,4 @@
-package cli
+package launch
 
 import (
 	"errors"
@@ -17,7 +17,7 @@ func TestAGuardianThatIsNeverReadyHoldsNobodyUp(t *testing.T) {
 	t.Parallel()
 	hung := make(chan struct{})
 	t.Cleanup(func() { close(hung) })
-	stuck := &tree{pending: supervise.Begin(supervise.Options{Begun: func() (guardian.Begun, bool) {
+	stuck := &Tree{pending: supervise.Begin(supervise.Options{Begun: func() (guardian.Begun, bool) {
 		<-hung
 		return guardian.Begun{}, false
 	}})}
@@ -27,5 +27,5 @@ func TestAGuardianThatIsNeverReadyHoldsNobodyUp(t *testing.T) {
 		t.Errorf("%v, want %v, and not before the deadline", err, supervise.ErrTooLate)
 	}
 	stuck.Close() // it comes back
-	stuck.close()
+	stuck.Discard()
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/leaderrun/leaderrun/backends/all"
 	"github.com/leaderrun/leaderrun/internal/cli"
 	"github.com/leaderrun/leaderrun/internal/panics"
+	"github.com/leaderrun/leaderrun/test/program"
 )
 
 // faulty is leaderrun with faults: a renewal of a job whose name begins with "faulty" panics, and so does a goroutine that
@@ -28,7 +29,7 @@ func faulty() {
 			time.Sleep(time.Millisecond)
 		}
 	})
-	program()
+	program.Run()
 }
 
 type faultyStore struct{ backends.Backend }

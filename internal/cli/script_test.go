@@ -25,8 +25,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/leaderrun/leaderrun/internal/cli"
-	"github.com/leaderrun/leaderrun/internal/launch"
-	"github.com/leaderrun/leaderrun/internal/supervise"
+	"github.com/leaderrun/leaderrun/test/program"
 	"github.com/leaderrun/leaderrun/test/servers"
 	"github.com/leaderrun/leaderrun/test/waits"
 )
@@ -41,40 +40,21 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "6"); err != nil {
 		panic(err)
 	}
-	for _, limit := range []*time.Duration{cli.JobsPatience, &launch.PatienceToRead, &launch.PatienceToWrite, &launch.PatienceToMake} { // the machine may stand still
-		*limit = patience
-	}
-	testscript.Main(reached{m}, map[string]func(){
-		"leaderrun": program,
-		"faulty":    faulty,
-		"aimed":     aimed,
-		"rc":        recordEnd,
-		"notifyd":   serviceManager,
-		"words":     printWords,
-		"fetch":     fetch,
-		"unheard":   unheard,
+	*cli.JobsPatience = patience // the machine may stand still
+	program.Main(m, map[string]func(){
+		"faulty":  faulty,
+		"aimed":   aimed,
+		"rc":      recordEnd,
+		"notifyd": serviceManager,
+		"words":   printWords,
+		"fetch":   fetch,
+		"unheard": unheard,
 	})
-}
-
-// reached runs the tests so that signals reach the programs they start.
-type reached struct{ *testing.M }
-
-func (m reached) Run() int {
-	servers.HearSignals()
-	return m.M.Run()
-}
-
-func program() {
-	end := cli.Main(os.Args, os.Stdin, os.Stdout, os.Stderr, launch.Begin, families.Commands()...)
-	if end.Signal != 0 {
-		supervise.Reraise(end.Signal)
-	}
-	os.Exit(end.Code)
 }
 
 // aimed is a call of leaderrun that prints below which memory the garbage collector tries to stay.
 func aimed() {
-	end := cli.Main([]string{"leaderrun", "version"}, os.Stdin, os.Stdout, os.Stderr, launch.Begin, families.Commands()...)
+	end := program.Call([]string{"leaderrun", "version"})
 	fmt.Println(debug.SetMemoryLimit(-1))
 	os.Exit(end.Code)
 }

@@ -12,7 +12,7 @@ package main
 var layers = map[string]string{
 	"":                      "internal/cli internal/cli/all internal/launch internal/supervise/...",
 	"internal/cli/all":      "internal/cli/...",
-	"internal/cli":          "runner schedule fence/... backends backends/all internal/supervise/... internal/shards internal/slots internal/lint " + crumbs + " github.com/urfave/cli/v2 go.yaml.in/yaml/v3 golang.org/x/sys/...",
+	"internal/cli":          "runner schedule backends backends/all internal/supervise/... internal/shards internal/slots internal/lint " + crumbs + " github.com/urfave/cli/v2 go.yaml.in/yaml/v3 golang.org/x/sys/...",
 	"internal/launch":       "internal/cli runner schedule backends internal/supervise/... internal/daemon internal/jobfile internal/metrics internal/shards internal/slots internal/credentialplugin " + crumbs + " golang.org/x/sys/...",
 	"internal/cli/run":      "internal/cli internal/launch runner backends internal/supervise internal/shards internal/slots internal/jobfile " + crumbs,
 	"internal/cli/cron":     "internal/cli internal/launch runner backends internal/supervise internal/daemon internal/jobfile internal/lint internal/metrics " + crumbs,

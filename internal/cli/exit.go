@@ -7,10 +7,6 @@ import (
 	"syscall"
 
 	"github.com/leaderrun/leaderrun/backends"
-	"github.com/leaderrun/leaderrun/fence"
-	"github.com/leaderrun/leaderrun/fence/filefence"
-	"github.com/leaderrun/leaderrun/fence/redisfence"
-	"github.com/leaderrun/leaderrun/fence/s3fence"
 	"github.com/leaderrun/leaderrun/internal/remedy"
 	"github.com/leaderrun/leaderrun/internal/supervise"
 	"github.com/leaderrun/leaderrun/runner"
@@ -52,6 +48,7 @@ type Fault struct {
 	What, Why string
 	Hint      string
 	Err       error
+	Written   bool // what was to be written is there nevertheless, or may be: told also to who ended us by a signal
 }
 
 func (f *Fault) Error() string {
@@ -157,22 +154,11 @@ func (o origin) Code() int {
 	return CodeConfiguration
 }
 
-// ResourceCode is the exit code of the error of a fenced resource: what is not to be set right first cannot be reached, or cannot do
-// it now.
-func ResourceCode(err error) int {
-	if setup, ok := errors.AsType[*fence.SetupError](err); ok {
-		return ErrorCode(setup)
-	}
-	return CodeUnavailable
-}
-
 // ErrorCode is the exit code of an error.
 func ErrorCode(err error) int {
 	var (
 		f        *Fault
-		refused  *redisfence.CommandError
 		exec     *supervise.ExecError
-		stale    *fence.StaleError
 		mendable *remedy.Error
 	)
 	switch {
@@ -180,18 +166,8 @@ func ErrorCode(err error) int {
 		return f.Code
 	case f != nil:
 		return ErrorCode(f.Err)
-	case errors.As(err, &refused):
-		switch {
-		case refused.Misused:
-			return CodeUsage
-		case refused.Kind == fence.Credentials:
-			return CodeCredentials
-		}
-		return CodeConfiguration
 	case errors.As(err, &exec):
 		return exec.ExitCode()
-	case errors.As(err, &stale):
-		return CodeStale
 	case errors.As(err, &mendable):
 		if mendable.Kind == remedy.Credentials {
 			return CodeCredentials
@@ -255,9 +231,4 @@ func codeTable(rows []codeRow) string {
 		fmt.Fprintf(&b, "  %-12s %s\n", r.code, strings.ReplaceAll(r.when, "\n", "\n"+strings.Repeat(" ", 15)))
 	}
 	return b.String()
-}
-
-// mayBeWritten says of an error of a resource that it is another one by now, or may be. That matters also to who has ended us.
-func mayBeWritten(err error) bool {
-	return errors.Is(err, filefence.ErrUnsynced) || errors.Is(err, redisfence.ErrUnclear) || errors.Is(err, s3fence.ErrUnclear)
 }

@@ -219,8 +219,9 @@ func (c *Call) Finish(end ExitStatus, err error) ExitStatus {
 // tellWritten tells who has ended the program by a signal what is there nevertheless, or may be. Other errors are what a signal
 // makes of a command.
 func (c *Call) tellWritten(end ExitStatus, err error) {
+	f, failed := errors.AsType[*Fault](err)
 	switch {
-	case mayBeWritten(err):
+	case failed && f.Written:
 		c.Console.Fault(&Fault{Code: end.Code, Why: err.Error(), Hint: HintOf(err), Err: err})
 	case c.Written != "":
 		c.Console.Fault(&Fault{Code: end.Code, Why: c.Written + " before the signal"})

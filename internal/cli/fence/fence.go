@@ -8,6 +8,9 @@ import (
 	"strings"
 
 	"github.com/leaderrun/leaderrun/fence"
+	"github.com/leaderrun/leaderrun/fence/filefence"
+	"github.com/leaderrun/leaderrun/fence/redisfence"
+	"github.com/leaderrun/leaderrun/fence/s3fence"
 	"github.com/leaderrun/leaderrun/internal/cli"
 )
 
@@ -78,8 +81,16 @@ func fencedRun(c *cli.Call) (fence.Run, error) {
 
 // fenceFailed is the error of a resource.
 func fenceFailed(what string, err error) error {
+	f := &cli.Fault{Code: cli.CodeUnavailable, What: what, Why: err.Error(), Hint: cli.HintOf(err), Err: err, Written: mayBeWritten(err)}
 	if _, ok := errors.AsType[*fence.StaleError](err); ok {
-		return err
+		f.Code, f.What = cli.CodeStale, ""
+	} else if _, ok := errors.AsType[*fence.SetupError](err); ok { // others are of what cannot be reached, or cannot do it now
+		f.Code = 0
 	}
-	return &cli.Fault{Code: cli.ResourceCode(err), What: what, Why: err.Error(), Hint: cli.HintOf(err), Err: err}
+	return f
+}
+
+// mayBeWritten says of an error of a resource that it is another one by now, or may be.
+func mayBeWritten(err error) bool {
+	return errors.Is(err, filefence.ErrUnsynced) || errors.Is(err, redisfence.ErrUnclear) || errors.Is(err, s3fence.ErrUnclear)
 }

@@ -147,7 +147,14 @@ func redisResource(c *cli.Call, r fence.Run) (string, error) {
 // redisFailed is the error of a fence in Redis.
 func redisFailed(name string, err error) error {
 	if failed, ok := errors.AsType[*redisfence.CommandError](err); ok {
-		return &cli.Fault{What: name, Why: failed.Error(), Hint: failed.Hint, Err: err}
+		f := &cli.Fault{Code: cli.CodeConfiguration, What: name, Why: failed.Error(), Hint: failed.Hint, Err: err, Written: mayBeWritten(err)}
+		switch {
+		case failed.Misused:
+			f.Code = cli.CodeUsage
+		case failed.Kind == fence.Credentials:
+			f.Code = cli.CodeCredentials
+		}
+		return f
 	}
 	if err == nil {
 		return nil

@@ -44,7 +44,7 @@ model:
 	go test -count 1 -timeout 0 -parallel 2 -v -run 'TestEveryOrder/$(VARIANTS)' ./runner -all
 
 # Hosts, network and stores break at random for the whole DURATION, on all stores at once; with EACH one fault after the
-# other, those whose name fits, with the peers beside leaderrun. See docs/reliability.md.
+# other, those whose name fits, with the peers beside leaderrun. See docs/design/reliability.md.
 #   make bed DURATION=1h SEED=7 STORE=etcd3 CAST=divided FAULT='wrapper killed' EACH=. REPORT=folder
 bed: servers
 	go test -count 1 -timeout 0 -v -run '$(if $(EACH),TestFault,TestBed)' ./test/bed -duration $(or $(DURATION),10m) \

@@ -90,7 +90,7 @@ var bareGoroutines = []string{
 }
 
 // The files of every store, beside the one that has its name: who knows one store finds everything in another.
-// docs/writing-a-backend.md says what they hold.
+// docs/design/writing-a-backend.md says what they hold.
 var storeFiles = []string{"config.go", "keys.go", "read.go", "extend.go", "swap.go", "list.go", "watch.go", "errors.go", "check.go"}
 
 // The packages below backends that are no drivers, and what a driver may lack.

@@ -39,7 +39,7 @@ type ClaimDecision struct {
 }
 
 // Decide answers a claim. It is the only function that decides who may run a job. docs/guarantees.md has its rules. TestEveryOrder of
-// package runner finds a counterexample where a rule is left out on which one run at a time rests; docs/adr/0013 says which other rules
+// package runner finds a counterexample where a rule is left out on which one run at a time rests; docs/design/adr/0013 says which other rules
 // it does not try.
 func Decide(v View, c Claim) ClaimDecision {
 	d := decider{Record: v.Record.clone(), v: v, c: c, now: v.Now.UnixMilli()}
@@ -131,7 +131,7 @@ func (d *decider) hasEnded() bool {
 }
 
 // holderMayLive returns for how long the holder of the last token may still be alive although its lease is gone. While it may,
-// nobody is granted the job: this is why two runs do not overlap when a lease was deleted (docs/architecture.md).
+// nobody is granted the job: this is why two runs do not overlap when a lease was deleted (docs/design/architecture.md).
 func (d *decider) holderMayLive() time.Duration {
 	r := &d.Record
 	if r.Free() {

@@ -167,7 +167,7 @@ func TestDocumentedCommands(t *testing.T) {
 			w.env = append(goEnvironment(t), "HOME="+w.path("home"), "PATH="+w.path("tools")+":"+bin+":"+os.Getenv("PATH"))
 			if b.language == "sh" {
 				printed := w.script(commands)
-				if b.page == "docs/elections.md" {
+				if b.page == "docs/design/elections.md" {
 					w.fitsElections(printed)
 				}
 			} else {
@@ -267,7 +267,7 @@ func (w *world) shell(words ...string) (code int, output string) {
 // What the page about the architecture names is where its links lead.
 func TestArchitectureIsWhereItSays(t *testing.T) {
 	t.Parallel()
-	links := regexp.MustCompile(`\[`+"`"+`(\w+)`+"`"+`\]\(\.\./([\w/.]+)\)`).FindAllStringSubmatch(text(t, "../docs/architecture.md"), -1)
+	links := regexp.MustCompile(`\[`+"`"+`(\w+)`+"`"+`\]\(\.\./\.\./([\w/.]+)\)`).FindAllStringSubmatch(text(t, "../docs/design/architecture.md"), -1)
 	if len(links) < 15 {
 		t.Errorf("%d links to code", len(links))
 	}

@@ -47,11 +47,15 @@ func TestReadmeListsAll(t *testing.T) {
 	if err != nil || len(pages) < 5 {
 		t.Fatalf("%d pages: %v", len(pages), err)
 	}
+	design, err := filepath.Glob("../docs/design/*.md")
+	if err != nil || len(design) < 5 {
+		t.Fatalf("%d pages of the design: %v", len(design), err)
+	}
 	examples, err := filepath.Glob("*/README.md")
 	if err != nil || len(examples) < 5 {
 		t.Fatalf("%d examples: %v", len(examples), err)
 	}
-	for _, page := range pages {
+	for _, page := range append(pages, design...) {
 		if name := strings.TrimPrefix(filepath.ToSlash(page), "../"); !strings.Contains(readme, "]("+name+")") {
 			t.Errorf("README.md does not lead to %s", name)
 		}

@@ -34,7 +34,7 @@ func (c *counted) Allowed(ctx context.Context, verb string) (bool, error) {
 	return c.client.Allowed(ctx, verb)
 }
 
-// roundTrips: what docs/benchmarks.md says that a step takes.
+// roundTrips: what docs/design/benchmarks.md says that a step takes.
 func roundTrips(w *world) {
 	c := &counted{client: w.d.client}
 	w.d.client = c

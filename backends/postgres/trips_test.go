@@ -8,7 +8,7 @@ import (
 	"github.com/leaderrun/leaderrun/test/servers"
 )
 
-// TestRoundTrips: on an open connection a claim is two, a refused one is one, and so are a renewal and an end (docs/benchmarks.md).
+// TestRoundTrips: on an open connection a claim is two, a refused one is one, and so are a renewal and an end (docs/design/benchmarks.md).
 // The first claim after a start of the server writes the mark, too.
 func TestRoundTrips(t *testing.T) {
 	w := newWorld(t)

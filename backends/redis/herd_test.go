@@ -14,7 +14,7 @@ import (
 
 // TestManyHostsAtOneTick: a thousand hosts claim a tick at once, and all but the one that has it take their claim back. A conflict costs no
 // read of its own, and those who take a claim back do not stand in each other's way: two round trips are the most of either
-// (docs/benchmarks.md).
+// (docs/design/benchmarks.md).
 func TestManyHostsAtOneTick(t *testing.T) {
 	t.Parallel()
 	const hosts = 1000

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// What docs/elections.md says of the algorithms holds for every seed, not only for those of its tables.
+// What docs/design/elections.md says of the algorithms holds for every seed, not only for those of its tables.
 func TestWhatElectionsPromise(t *testing.T) {
 	t.Parallel()
 	few := measure(1_000_000, 12, 3, 5)

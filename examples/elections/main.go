@@ -4,7 +4,7 @@
 //
 //	go run ./examples/elections [-seed N] [-runs N] [-svg FILE]
 //
-// It prints the tables of docs/elections.md, and draws their picture.
+// It prints the tables of docs/design/elections.md, and draws their picture.
 package main
 
 import (

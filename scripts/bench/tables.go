@@ -29,7 +29,7 @@ var tablers = []struct {
 func tablesCommand(args []string) error {
 	flags := flag.NewFlagSet("tables", flag.ContinueOnError)
 	in := flags.String("in", "bench.json", "the results; several files with commas between them, of which a later one counts")
-	doc := flags.String("doc", "docs/benchmarks.md", "the page; what stands in it between <!-- bench: NAME --> and <!-- /bench --> is replaced")
+	doc := flags.String("doc", "docs/design/benchmarks.md", "the page; what stands in it between <!-- bench: NAME --> and <!-- /bench --> is replaced")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ const (
 	pageEnd   = "<!-- /bed -->"
 )
 
-// Render is the part of docs/reliability.md that is measured, with its marks: reports of the same store and way become one
+// Render is the part of docs/design/reliability.md that is measured, with its marks: reports of the same store and way become one
 // row. The same reports in the same order give the same text.
 func Render(reports []Report) string {
 	all := Merge(reports)

@@ -27,7 +27,7 @@ const (
 	version = "1.2.3"
 	commit  = "0123456789abcdef0123456789abcdef01234567"
 	epoch   = "1700000000" // 2023-11-14T22:13:20Z
-	changes = "- The wheel was invented ([why](docs/adr/)), and [fire](docs/cron.md#overlap) kept."
+	changes = "- The wheel was invented ([why](docs/design/adr/)), and [fire](docs/cron.md#overlap) kept."
 	pages   = "https://github.com/leaderrun/leaderrun/blob/v" + version + "/"
 )
 
@@ -207,7 +207,7 @@ func TestChecksums(t *testing.T) {
 func TestChanges(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(artefact(t, "CHANGES.md"))
-	if want := strings.NewReplacer("(docs/adr/)", "("+pages+"docs/adr)", "(docs/cron.md", "("+pages+"docs/cron.md").Replace(changes) + "\n"; err != nil || string(text) != want {
+	if want := strings.NewReplacer("(docs/design/adr/)", "("+pages+"docs/design/adr)", "(docs/cron.md", "("+pages+"docs/cron.md").Replace(changes) + "\n"; err != nil || string(text) != want {
 		t.Errorf("%q, want %q; %v", text, want, err)
 	}
 }

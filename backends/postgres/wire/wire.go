@@ -4,7 +4,7 @@
 // Of pgx, pgconn logs in, and pgproto3 writes and reads messages. Both read through a filter (source), which passes only the messages
 // that are allowed at that moment (logIn), and only as many bytes as there is room for. The package repeats nothing, keeps no hidden
 // pool, does nothing unasked, and cancels a batch only if the batch says so. That is why it uses only the log-in and the request to
-// cancel of pgconn (docs/adr/0018 and 0019). Messages have the names of PostgreSQL's manual, chapter "Frontend/Backend Protocol".
+// cancel of pgconn (docs/design/adr/0018 and 0019). Messages have the names of PostgreSQL's manual, chapter "Frontend/Backend Protocol".
 package wire
 
 import (

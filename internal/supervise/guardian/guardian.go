@@ -59,7 +59,7 @@ const (
 	exitFailed = 1
 )
 
-// init is the guardian's main function: see the package comment and docs/adr.
+// init is the guardian's main function: see the package comment and docs/design/adr.
 func init() {
 	fd, ok := controlDescriptor(os.Args)
 	if !ok {

@@ -31,8 +31,8 @@ type fault struct {
 var faults = []fault{
 	{"protected mode", backends.Credentials, "give the server a password (requirepass) and the URL too: redis://:PASSWORD@HOST; or, where a firewall lets only your hosts through, protected-mode no"},
 	{"WRONGPASS", backends.Credentials, "the user and password of the backend URL; special characters in them are percent-encoded"},
-	{"NOAUTH", backends.Credentials, "this server wants a password: redis://USER:PASSWORD@HOST"},
-	{"unauthenticated", backends.Credentials, "this server wants a password: redis://USER:PASSWORD@HOST"},
+	{"NOAUTH", backends.Credentials, "this server wants a password: redis://:PASSWORD@HOST, or redis://USER:PASSWORD@HOST"},
+	{"unauthenticated", backends.Credentials, "this server wants a password: redis://:PASSWORD@HOST, or redis://USER:PASSWORD@HOST"},
 	{"ERR invalid password", backends.Credentials, "the password of the backend URL"},
 	{"without any password configured", backends.Credentials, "this server has no password: leave it out of the backend URL"},
 	{"no password is set", backends.Credentials, "this server has no password: leave it out of the backend URL"},

@@ -225,7 +225,10 @@ func configOption(path string, key *yaml.Node, known []Option) (Option, error) {
 		keys = append(keys, o.Key())
 	}
 	hint := DidYouMean(key.Value, keys, "")
-	if hint == "" {
+	switch {
+	case key.Value == "backend_file":
+		hint = "it is a variable only, above the lines of a crontab: " + BackendFile + "=FILE"
+	case hint == "":
 		hint = "`leaderrun help run` lists the options; --kill-after is the key kill_after"
 	}
 	return Option{}, configFault(path, key, key.Value, "unknown key", hint)

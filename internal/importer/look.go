@@ -17,6 +17,9 @@ func (j *Job) lookAt(command *crontab.Script) {
 	if asksHost().MatchString(command.Text) {
 		j.look("the host's name stands in it")
 	}
+	if writesKernel().MatchString(command.Text) {
+		j.look("it writes to the kernel, which each host has")
+	}
 	for _, words := range command.Commands {
 		for _, operand := range crontab.Operands(words) {
 			if dir, _, _ := strings.Cut(strings.TrimPrefix(operand, "/"), "/"); strings.HasPrefix(operand, "/") && slices.Contains([]string{"etc", "tmp", "dev"}, dir) {
@@ -27,4 +30,7 @@ func (j *Job) lookAt(command *crontab.Script) {
 	}
 }
 
-var asksHost = pattern("(?:\\$\\(|`)\\s*(?:/usr)?(?:/bin/)?(?:hostname|uname -n)\\b|\\$\\{?HOSTNAME\\b")
+var (
+	asksHost     = pattern("(?:\\$\\(|`)\\s*(?:/usr)?(?:/bin/)?(?:hostname|uname -n)\\b|\\$\\{?HOSTNAME\\b")
+	writesKernel = pattern(`>\s*/(?:proc|sys)/`)
+)

@@ -53,9 +53,10 @@ func Read(paths []string, stdin io.Reader, given *crontab.Format) (sources []Sou
 	return sources, notes, nil
 }
 
-// guessed is what cron reads a file as, or would read it as in /etc: a folder cron.d may be a copy of that.
+// guessed is what cron reads a file as, or would read it as in /etc: a folder cron.d or etc may be a copy of another host's.
 func guessed(path string) crontab.Format {
-	if abs, err := filepath.Abs(path); err == nil && filepath.Base(filepath.Dir(abs)) == "cron.d" {
+	abs, err := filepath.Abs(path)
+	if err == nil && (filepath.Base(filepath.Dir(abs)) == "cron.d" || strings.HasSuffix(abs, "/etc/crontab")) {
 		return crontab.System
 	}
 	return crontab.FormatOf(path)
@@ -68,7 +69,7 @@ func readDirectory(dir string) (sources []Source, notes []Note, err error) {
 		return nil, nil, err
 	}
 	format := crontab.System
-	if abs, err := filepath.Abs(dir); err == nil && strings.HasPrefix(abs, "/var/spool/cron") {
+	if abs, err := filepath.Abs(dir); err == nil && strings.Contains(abs, "/var/spool/cron") {
 		format = crontab.User
 	}
 	for _, e := range entries {

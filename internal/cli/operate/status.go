@@ -136,9 +136,9 @@ func showStatus(c *cli.Call, ctx context.Context, store backends.Backend, asJSON
 	case asJSON:
 		text = cli.Objects(jobs)
 	case len(jobs) > 0:
-		text = statusText(jobs, store, time.Now())
+		text = statusText(jobs, backendLine(c, store), time.Now())
 	case len(unknown) == 0:
-		text = "no jobs yet\n\n" + backendLine(store)
+		text = "no jobs yet\n\n" + backendLine(c, store)
 	}
 	if watch && c.Terminal {
 		text = clearScreen + text
@@ -297,15 +297,18 @@ func describe(name string, s backends.Status, limits backends.Limits) jobStatus 
 func clock(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z07:00") }
 
 // backendLine says where the jobs are kept: with another prefix, they would be others.
-func backendLine(store backends.Backend) string {
+func backendLine(c *cli.Call, store backends.Backend) string {
 	line := "backend " + store.Redacted()
 	if p := store.Prefix(); p != "" {
 		line += ", prefix " + p
 	}
+	if _, named, err := c.Backend(); err == nil && !named {
+		line += ", because none is named" // the jobs of a crontab may be elsewhere, where a line of it says
+	}
 	return line + "\n"
 }
 
-func statusText(jobs []jobStatus, store backends.Backend, now time.Time) string {
+func statusText(jobs []jobStatus, backend string, now time.Time) string {
 	var b strings.Builder
 	rows := [][]string{{"JOB", "STATE", "HOLDER", "SINCE", "LEFT", "TOKEN", "TICK", "LAST RUN", "TAKE-OVER"}}
 	var notes []string
@@ -330,7 +333,7 @@ func statusText(jobs []jobStatus, store backends.Backend, now time.Time) string 
 		}
 	}
 	cli.WriteColumns(&b, rows...)
-	return b.String() + "\n" + backendLine(store) + strings.Join(notes, "")
+	return b.String() + "\n" + backend + strings.Join(notes, "")
 }
 
 func (j jobStatus) holderText() string {

@@ -9,6 +9,8 @@ package backends
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"os"
 	"slices"
 	"time"
@@ -152,6 +154,13 @@ func (l Limits) TakeOver(ttl time.Duration) time.Duration {
 		return ttl
 	}
 	return ttl + l.ExpiryLag(ttl)
+}
+
+// NewID returns 128 random bits as text, which tell an attempt or an order from all others, whatever the host is called.
+func NewID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails since Go 1.24
+	return hex.EncodeToString(b[:])
 }
 
 // Holder identifies one attempt to run a job: who has the lease, or asks for it.

@@ -52,7 +52,7 @@ type readyTree struct {
 
 func newLoop(ctx context.Context, r *Runner, req Request, clock Clock, timer Timer) *loop {
 	l := &loop{
-		machine: newMachine(req, r.Driver.Limits(), newHolderID()), r: r, req: req, clock: clock, timer: timer, ctx: ctx,
+		machine: newMachine(req, r.Driver.Limits(), backends.NewID()), r: r, req: req, clock: clock, timer: timer, ctx: ctx,
 		cancelled: ctx.Done(), checks: req.Checks, askers: map[int]Check{}, answers: make(chan input, 16),
 		prepared: make(chan readyTree), panics: make(chan *panics.Panic, 1), over: make(chan struct{}),
 	}

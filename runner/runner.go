@@ -2,8 +2,6 @@ package runner
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"os"
 	"syscall"
 	"time"
@@ -139,11 +137,4 @@ func (r *Runner) Run(ctx context.Context, req Request) Result {
 // isUnwanted says whether nothing may start any more.
 func isUnwanted(ctx context.Context, req Request) bool {
 	return ctx.Err() != nil || req.Wanted != nil && req.Wanted.Err() != nil
-}
-
-// newHolderID returns 128 random bits: unique for every attempt, whatever the host is called.
-func newHolderID() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails since Go 1.24
-	return hex.EncodeToString(b[:])
 }

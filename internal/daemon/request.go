@@ -62,7 +62,7 @@ func (d *Daemon) ticks(a *attempt) ([]time.Time, error) {
 	}
 	ticks := behind(a.def, lastSeenTo(a.def, status.Record), a.tick)
 	switch {
-	case len(ticks) == 0 && (!a.startup || mayRunAgain(a.def, status.Record.Tick)):
+	case len(ticks) == 0 && (!a.startup || status.Record.Tick.MayRunAgain(a.def.OnLost)):
 		return own, nil
 	case len(ticks) > 1 && a.def.Overlap == jobfile.Forbid && status.Lease != nil:
 		return nil, nil // a run is in the way of them all; a claim would have the first of them noted as passed over
@@ -88,7 +88,7 @@ func (d *Daemon) known(a *attempt) (backends.Status, error) {
 func lastSeenTo(def *jobfile.Job, r backends.Record) time.Time {
 	last := r.Tick.Tick
 	switch {
-	case r.Tick.State == backends.Open, def.Overlap == jobfile.Wait && mayRunAgain(def, r.Tick):
+	case r.Tick.State == backends.Open, def.Overlap == jobfile.Wait && r.Tick.MayRunAgain(def.OnLost):
 		last--
 	case def.Overlap == jobfile.Forbid:
 		last = max(last, r.Passed)
@@ -104,15 +104,6 @@ func behind(def *jobfile.Job, last, tick time.Time) []time.Time {
 	}
 	slices.Reverse(ticks)
 	return ticks
-}
-
-// mayRunAgain says whether it is worth claiming the recorded tick: the store decides.
-func mayRunAgain(def *jobfile.Job, o backends.Occurrence) bool {
-	switch o.State {
-	case backends.Claimed, backends.Lost, backends.Stopped:
-		return def.OnLost == backends.Rerun
-	}
-	return false
 }
 
 // inspect reads the record of a job or a shard, as patiently as a claim.

@@ -1,12 +1,10 @@
 package daemon
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
@@ -134,9 +132,6 @@ func (s asked) Look(ctx context.Context, job string) (backends.Status, error) {
 	return s.d.ask(ctx, s.a, s.d.Store.Look, job)
 }
 
-// lookersAtOnce is how many shards of a job are looked at at a time.
-const lookersAtOnce = 16
-
 // inspectWhole reads the records of all shards, and returns what they say together: that of the first, with the tick as it stands as a
 // whole. As long as a shard of it is open and nobody works on one, nobody has seen to the tick.
 func (d *Daemon) inspectWhole(a *attempt) (backends.Status, error) {
@@ -146,28 +141,15 @@ func (d *Daemon) inspectWhole(a *attempt) (backends.Status, error) {
 		return first, err
 	}
 	all := make([]backends.Status, n)
-	errs := make([]error, len(all))
 	all[0] = first
-	var wait sync.WaitGroup
-	places := make(chan struct{}, lookersAtOnce)
-	var failed atomic.Bool // one that has no answer is enough: each is asked as patiently as a claim
-	for k := 1; k < len(all) && !failed.Load(); k++ {
-		places <- struct{}{}
-		wait.Add(1)
-		panics.Go(func() {
-			defer wait.Done()
-			defer func() { <-places }()
-			all[k], errs[k] = d.inspect(a, slots.Name(a.def.Name, k))
-			if errors.Is(errs[k], backends.ErrUnknownJob) {
-				errs[k] = nil
-			}
-			if errs[k] != nil {
-				failed.Store(true)
-			}
-		})
-	}
-	wait.Wait()
-	if err := cmp.Or(errs...); err != nil {
+	err = shards.Together(n-1, func(i int) (err error) { // one that has no answer is enough: each is asked as patiently as a claim
+		all[i+1], err = d.inspect(a, slots.Name(a.def.Name, i+1))
+		if errors.Is(err, backends.ErrUnknownJob) {
+			return nil
+		}
+		return err
+	})
+	if err != nil {
 		return first, err
 	}
 	return together(a.def, all), nil
@@ -183,8 +165,8 @@ func together(def *jobfile.Job, all []backends.Status) backends.Status {
 		case o.Tick > tick: // it has just begun
 		case o.Tick < tick || o.State == backends.Open:
 			whole.Record.Tick.State = backends.Open
-		case whole.Record.Tick.State != backends.Open && (o.State == backends.Claimed || mayRunAgain(def, o)):
-			whole.Record.Tick.State = o.State
+		case whole.Record.Tick.State != backends.Open && (o.State == backends.Claimed || o.MayRunAgain(def.OnLost)):
+			whole.Record.Tick = o
 		}
 		if whole.Lease == nil {
 			whole.Lease = s.Lease

@@ -1,8 +1,6 @@
 package launch
 
 import (
-	"crypto/rand"
-	"encoding/hex"
 	"os"
 	"os/user"
 	"strconv"
@@ -39,8 +37,6 @@ func Inside() backends.Inside {
 // ThisOperator is who gives orders: this process, under an id of its own.
 func ThisOperator() backends.Holder {
 	h := ThisHolder()
-	var id [16]byte
-	_, _ = rand.Read(id[:]) // never fails since Go 1.24
-	h.ID = hex.EncodeToString(id[:])
+	h.ID = backends.NewID()
 	return h
 }

@@ -3,8 +3,6 @@ package shards
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	mathrand "math/rand/v2"
@@ -548,11 +546,4 @@ func isFinal(err error) bool {
 // jittered returns about so long: hosts that started together do not ask together.
 func jittered(d time.Duration) time.Duration {
 	return d - d/10 + mathrand.N(d/5+1) //nolint:gosec // not a secret
-}
-
-// newID returns 128 random bits.
-func newID() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails
-	return hex.EncodeToString(b[:])
 }

@@ -102,7 +102,7 @@ func (m *Memory) claim(ctx context.Context, c backends.Claim) (backends.Grant, e
 	if err := ctx.Err(); err != nil { // nothing was sent that would have to be taken back
 		return backends.Grant{}, err
 	}
-	c.Holder.ID = newID()
+	c.Holder.ID = backends.NewID()
 	g, err := m.Acquire(ctx, c)
 	if err != nil && !backends.IsAnswer(err) {
 		briefly(c.TTL, func(ctx context.Context) { _ = m.Abandon(ctx, c) })

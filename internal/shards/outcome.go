@@ -42,7 +42,8 @@ func (w *work) ended(f finished) {
 		if b, ok := errors.AsType[*runner.BrokenError](r.Err); ok && b.All {
 			w.stop, w.stopShard = &r, f.shard
 		}
-		if r.Grant.Tick != w.trigger.Tick || w.trigger.OnLost == backends.Rerun && r.Grant.Attempt < w.trigger.MaxAttempts {
+		was := backends.Occurrence{State: p.state, Policy: w.trigger.OnLost, Attempt: r.Grant.Attempt, MaxAttempts: w.trigger.MaxAttempts}
+		if r.Grant.Tick != w.trigger.Tick || was.MayRunAgain(w.trigger.OnLost) {
 			p.standing = left
 		}
 	case runner.NotStarted:

@@ -93,7 +93,7 @@ func TestAPlaceThatWasNotRenewedIsGivenBack(t *testing.T) {
 func (f *fleet) takePlace(place, shards int) {
 	f.t.Helper()
 	c := backends.Claim{
-		Job: slots.Name(Members("job"), place), Holder: backends.Holder{ID: newID(), Host: "x"}, TTL: ttl, Trigger: backends.Trigger{Parts: shards},
+		Job: slots.Name(Members("job"), place), Holder: backends.Holder{ID: backends.NewID(), Host: "x"}, TTL: ttl, Trigger: backends.Trigger{Parts: shards},
 	}
 	if _, err := f.mem.Acquire(f.t.Context(), c); err != nil {
 		f.t.Fatal(err)

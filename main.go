@@ -11,7 +11,8 @@ import (
 )
 
 func main() {
-	end := cli.Main(os.Args, os.Stdin, os.Stdout, os.Stderr, launch.Begin, all.Commands()...)
+	cli.Provide(all.Commands()...)
+	end := cli.Main(os.Args, os.Stdin, os.Stdout, os.Stderr, launch.Begin)
 	if end.Signal != 0 {
 		supervise.Reraise(end.Signal)
 	}

@@ -31,8 +31,11 @@ type Command struct {
 // ExampleLine is a line that people can copy, and what it does. A test runs each.
 type ExampleLine struct{ Does, Line string }
 
-// families make the commands that Main was given, in the order of the help. They are read only from then on.
+// families make the commands that Provide was given. They are read only from then on.
 var families []func() *Command
+
+// Provide sets the commands of the families, in the order of the help. It is called once, before all else.
+func Provide(commands ...func() *Command) { families = commands }
 
 // makers make all commands.
 func makers() []func() *Command {

@@ -31,9 +31,8 @@ import (
 
 // Main runs the program and says how it is to end. The command of a run gets stdin, stdout and stderr of this
 // process as they are, not through these files; of leaderrun's own commands only `fence` reads stdin.
-// begin starts what a run needs before its options are read. The commands come in the order of the help.
-func Main(args []string, stdin, stdout, stderr *os.File, begin func(*Console) Early, commands ...func() *Command) ExitStatus {
-	families = commands
+// begin starts what a run needs before its options are read. The commands of the families are those of Provide.
+func Main(args []string, stdin, stdout, stderr *os.File, begin func(*Console) Early) ExitStatus {
 	supervise.SurvivePipe()
 	console := newConsole(stderr)
 	if f := tooFewFiles(); f != nil {

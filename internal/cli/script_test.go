@@ -1,8 +1,6 @@
 package cli_test
 
 import (
-	families "github.com/leaderrun/leaderrun/internal/cli/all"
-
 	"bytes"
 	"errors"
 	"flag"
@@ -35,7 +33,6 @@ var patience = waits.Patience
 
 // The test binary is leaderrun too, and the programs that the scripts need beside a shell.
 func TestMain(m *testing.M) {
-	*cli.Families = families.Commands()
 	// The scripts wait more than they work. -parallel on the command line still counts.
 	if err := flag.Set("test.parallel", "6"); err != nil {
 		panic(err)

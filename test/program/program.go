@@ -20,6 +20,7 @@ import (
 // Main runs the tests of a package, or the program that this process was started as: leaderrun or one of others. The programs are in PATH
 // while the tests run.
 func Main(m *testing.M, others map[string]func()) {
+	cli.Provide(all.Commands()...)
 	for _, limit := range []*time.Duration{&launch.PatienceToRead, &launch.PatienceToWrite, &launch.PatienceToMake} { // the machine may stand still
 		*limit = waits.Patience
 	}
@@ -47,5 +48,5 @@ func Run() {
 
 // Call is a call of leaderrun that comes back.
 func Call(args []string) cli.ExitStatus {
-	return cli.Main(args, os.Stdin, os.Stdout, os.Stderr, launch.Begin, all.Commands()...)
+	return cli.Main(args, os.Stdin, os.Stdout, os.Stderr, launch.Begin)
 }

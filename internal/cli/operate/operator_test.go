@@ -61,7 +61,8 @@ func atDesk(t *testing.T, proof backends.Proof, f func(d *desk)) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &desk{T: t, store: &memStore{Mem: suite.NewMem(nil)}}
 		d.store.Proof = proof
-		d.Call = &cli.Call{Console: &cli.Console{Out: &d.said, Level: slog.LevelWarn, Terminal: true}}
+		nothing := func(string) (string, bool) { return "", false }
+		d.Call = &cli.Call{Settings: cli.NewSettings(nothing), Console: &cli.Console{Out: &d.said, Level: slog.LevelWarn, Terminal: true}}
 		defer d.Console.Close()
 		f(d)
 	})

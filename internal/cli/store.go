@@ -46,9 +46,18 @@ func (c *Call) Backend() (g Given, named bool, err error) {
 	}
 	c.Console.KeepSecret(SecretsOf(g.Text)...)
 	if g.exposed != "" && c.runs() {
-		c.Console.Warn("everybody on this host can read the password in "+g.exposed, "chmod o-r "+g.exposed)
+		c.Console.Warn("everybody on this host can read the password in "+g.exposed, HideRemedy(g.exposed))
 	}
 	return g, true, nil
+}
+
+// HideRemedy says how to hide a password in a file that everybody can read. All users' jobs read the system's file, and end with 78 where
+// they cannot.
+func HideRemedy(path string) string {
+	if path == SystemConfig {
+		return "move the URL into a file for those who run jobs, and name it in their crontabs: " + BackendFile + "=FILE"
+	}
+	return "chmod o-r " + path
 }
 
 // heldURL reads the file that LEADERRUN_BACKEND_FILE names.

@@ -14,19 +14,16 @@ import (
 
 // secrets looks who else can read a password.
 func (x *doctorCall) secrets(g cli.Given) {
-	const (
-		what   = "password"
-		remedy = cli.BackendFile + " names a file that holds the URL, for this user alone"
-	)
+	const what = "password"
 	if g.Origin == cli.FromCommandLine && cli.HoldsPassword(g.Text) {
-		x.Warn(what, remedy, "it stands on the command line, which everybody on this host can read")
+		x.Warn(what, cli.BackendFile+" names a file that holds the URL, for this user alone", "it stands on the command line, which everybody on this host can read")
 	}
 	if path, ok := x.call.Settings.Lookup(cli.BackendFile); ok && g.Place == cli.BackendFile && forEverybody(path) {
 		x.Warn(what, "chmod o-r "+path, "everybody can read %s", path)
 	}
 	for _, path := range x.configFiles() {
 		if forEverybody(path) && configHoldsPassword(path) {
-			x.Warn(what, "chmod o-r "+path+", or "+remedy, "everybody can read the backend's URL in %s", path)
+			x.Warn(what, cli.HideRemedy(path), "everybody can read the backend's URL in %s", path)
 		}
 	}
 }

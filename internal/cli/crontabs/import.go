@@ -93,10 +93,7 @@ func runImport(c *cli.Call) (cli.ExitStatus, error) {
 	case inPlace && slices.Contains(c.Args, "-"):
 		return cli.ExitStatus{}, cli.Usage("--in-place", "stdin is no file", "--user-crontab changes the crontab of the user who calls")
 	}
-	back, err := newReadBack(c)
-	if err != nil {
-		return cli.ExitStatus{}, err
-	}
+	back := &readBack{host: lint.Host{Named: namesBackend(c), Refuses: newRefusals().of}}
 	o.Check = back.check
 	var jobs []*importer.Job
 	var files []*importer.File
@@ -195,11 +192,6 @@ func missing(o importer.Options) error {
 type readBack struct {
 	host      lint.Host
 	noBackend bool // no line and no configuration file names one
-}
-
-func newReadBack(c *cli.Call) (*readBack, error) {
-	named, err := namesBackend(c)
-	return &readBack{host: lint.Host{Named: named, Refuses: newRefusals().of}}, err
 }
 
 func (b *readBack) check(path string, text []byte, format crontab.Format) (wrong []importer.Wrong) {

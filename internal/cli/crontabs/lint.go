@@ -61,10 +61,6 @@ func runLint(c *cli.Call) (cli.ExitStatus, error) {
 	case c.Settings.Err != nil:
 		return cli.ExitStatus{}, c.Settings.Err
 	}
-	named, err := namesBackend(c)
-	if err != nil {
-		return cli.ExitStatus{}, err
-	}
 	paths := c.Args
 	if len(paths) == 0 {
 		paths = slices.DeleteFunc([]string{"/etc/crontab", "/etc/cron.d"}, func(path string) bool { _, err := os.Stat(path); return err != nil })
@@ -88,7 +84,7 @@ func runLint(c *cli.Call) (cli.ExitStatus, error) {
 		}
 	}
 	this := crontab.ThisHost()
-	found := lint.Look(sources, lint.Host{Named: named, Refuses: newRefusals().of, This: &this})
+	found := lint.Look(sources, lint.Host{Named: namesBackend(c), Refuses: newRefusals().of, This: &this})
 	end := cli.ExitStatus{}
 	if len(found) > 0 {
 		end.Code = cli.CodeBad
@@ -96,10 +92,11 @@ func runLint(c *cli.Call) (cli.ExitStatus, error) {
 	return end, cli.Show(c, as == "json" || as == "" && asJSON, found, lintText)
 }
 
-// namesBackend says whether a backend is named where jobs run, which do not see the variables of this shell.
-func namesBackend(c *cli.Call) (bool, error) {
-	g, named, err := c.Backend()
-	return named && !strings.HasPrefix(g.Place, cli.Prefix), err
+// namesBackend says whether this call or a configuration file names a backend: cron does not see the variables of this shell.
+func namesBackend(c *cli.Call) bool {
+	g, _ := c.Settings.Find("backend")
+	_, inFile := c.Settings.File["backend"]
+	return inFile || g.Origin == cli.FromCommandLine && g.Text != ""
 }
 
 // refusals says what leaderrun has against words of a crontab. The lines are many, and the options of most are the same: those that were

@@ -10,6 +10,7 @@ import (
 	"github.com/leaderrun/leaderrun/backends"
 )
 
+// How long a store is asked, and how often in that time.
 const (
 	StatusPatience = 10 * time.Second
 	StatusTries    = 4
@@ -60,6 +61,7 @@ func Tries(ctx context.Context, limit time.Duration, request func(context.Contex
 	return err
 }
 
+// UnknownJob is the fault of names that the store does not know.
 func UnknownJob(store backends.Backend, names ...string) error {
 	asking := "asked " + store.Redacted()
 	if prefix := store.Prefix(); prefix != "" {

@@ -109,6 +109,7 @@ func runCompletion(c *Call) (ExitStatus, error) {
 	return ExitStatus{}, c.Print(script)
 }
 
+// CommandNames returns the names of all commands of one word.
 func CommandNames() []string {
 	var names []string
 	for _, cmd := range topCommands() {

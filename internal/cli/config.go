@@ -18,6 +18,7 @@ import (
 	"github.com/leaderrun/leaderrun/internal/ownership"
 )
 
+// The files of the configuration.
 const (
 	SystemConfig = "/etc/leaderrun.yaml"
 	userConfig   = "leaderrun.yaml" // in the user's configuration directory

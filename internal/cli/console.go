@@ -166,6 +166,7 @@ func (v *Console) KeepSecret(secrets ...string) {
 	}
 }
 
+// Redact hides the secrets that were kept, and passwords in URLs.
 func (v *Console) Redact(text string) string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -235,13 +236,17 @@ func (v *Console) Close() {
 // SpokenLog takes what package net/http has to say, and other libraries. It says nothing of importance that is not told by the requests themselves.
 type SpokenLog struct{ Console *Console }
 
+// Handle implements slog.Handler.
 func (l *SpokenLog) Handle(_ context.Context, r slog.Record) error {
 	l.Console.Event(runner.Event{Name: "http", Level: r.Level, Text: httplimit.Brief(strings.TrimSpace(r.Message))})
 	return nil
 }
 
+// Enabled implements slog.Handler.
 func (*SpokenLog) Enabled(context.Context, slog.Level) bool { return true }
 
+// WithAttrs implements slog.Handler.
 func (l *SpokenLog) WithAttrs([]slog.Attr) slog.Handler { return l }
 
+// WithGroup implements slog.Handler.
 func (l *SpokenLog) WithGroup(string) slog.Handler { return l }

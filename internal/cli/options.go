@@ -26,11 +26,14 @@ type Option struct {
 	Example string // a value, as it stands in a configuration file and on the command line; may be empty
 }
 
+// Prefix is what the names of all variables of leaderrun begin with.
 const Prefix = "LEADERRUN_"
 
 // Variable is the option's name in the environment, key the one in a configuration file.
 func (o Option) Variable() string { return Prefix + strings.ToUpper(o.Key()) }
-func (o Option) Key() string      { return strings.ReplaceAll(o.Name, "-", "_") }
+
+// Key is the name of the option in a configuration file.
+func (o Option) Key() string { return strings.ReplaceAll(o.Name, "-", "_") }
 
 // Flag is how people write the option.
 func (o Option) Flag() string { return "--" + o.Name }
@@ -74,8 +77,8 @@ func parseSwitch(text string) (bool, error) {
 	return on, nil
 }
 
+// The words of options of every command. They are read only.
 var (
-	// They are read only.
 	Formats = []string{"text", "json"}
 	levels  = []string{"debug", "info", "warn", "error"}
 )
@@ -108,6 +111,7 @@ func CommonOptions() []Option {
 
 func helpOption() Option { return Option{Name: "help", Short: "h", Bare: true, Help: "show this page"} }
 
+// ParseBackend takes every URL that is not empty: what is wrong with it, opening it tells.
 func ParseBackend(text string) (string, error) {
 	if strings.TrimSpace(text) == "" {
 		return "", ErrEmpty
@@ -115,11 +119,13 @@ func ParseBackend(text string) (string, error) {
 	return text, nil
 }
 
+// ParseText takes every text.
 func ParseText(text string) (string, error) { return text, nil }
 
 // FormatNames are the kinds of crontabs, as --from calls them.
 var FormatNames = []string{"user", "system", "supercronic"} // read only
 
+// FromOption is --from, which says of what kind crontabs are.
 func FromOption() Option {
 	return Option{
 		Name: "from", Value: "user|system|supercronic", Words: FormatNames, Check: By(value.OneOf(FormatNames...)), Bare: true,

@@ -13,6 +13,7 @@ import (
 // origin says where a value comes from, which decides whose fault a bad one is.
 type origin int
 
+// The places, the weakest first.
 const (
 	ByDefault origin = iota
 	FromFile
@@ -42,6 +43,7 @@ type Word struct {
 	set  bool
 }
 
+// Set implements flag.Value.
 func (w *Word) Set(text string) error {
 	if w.Many && w.set {
 		text = w.Text + "\n" + text
@@ -65,6 +67,7 @@ type Settings struct {
 	Few    bool                        // there are fewer arguments than the command needs
 }
 
+// NewSettings makes settings of which nothing was given yet. lookup reads the environment.
 func NewSettings(lookup func(string) (string, bool)) *Settings {
 	return &Settings{words: map[string]*Word{}, Lookup: lookup}
 }
@@ -134,6 +137,7 @@ func Read[T any](s *Settings, name string, parse func(string) (T, error), def T)
 	return v
 }
 
+// On says whether a switch is on.
 func (s *Settings) On(name string) bool { return Read(s, name, parseSwitch, false) }
 
 // Typed says whether an option stands on the command line.

@@ -67,6 +67,7 @@ func WriteHint(w io.Writer, remedy string) {
 	}
 }
 
+// Millis is a number of milliseconds as people read it, to a tenth of a second.
 func Millis(ms int64) string {
 	const tenth = 100 * time.Millisecond
 	return (time.Duration(ms) * time.Millisecond).Round(tenth).String()
@@ -83,6 +84,7 @@ func HolderText(host *string, pid *int, user, id *string) string {
 	return "-"
 }
 
+// FindingText is the line about a finding of lint.
 func FindingText(f lint.Finding) string {
 	place := f.Path
 	if f.Line > 0 {

@@ -15,6 +15,7 @@ import (
 	"github.com/leaderrun/leaderrun/internal/ownership"
 )
 
+// What is special about the backend.
 const (
 	BackendFile    = Prefix + "BACKEND_FILE"
 	defaultBackend = "file:"

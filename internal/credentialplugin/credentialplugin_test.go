@@ -340,3 +340,12 @@ func TestReapedBySomebodyElse(t *testing.T) { //nolint:paralleltest // it reaps 
 	cancel()
 	<-stopped
 }
+
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(enough); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("waited %v in vain: %s", enough, what)
+		}
+	}
+}

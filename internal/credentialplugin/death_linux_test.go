@@ -92,15 +92,6 @@ func newAsker(t *testing.T) *asker {
 	return a
 }
 
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(enough); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("waited %v in vain: %s", enough, what)
-		}
-	}
-}
-
 // TestDiesWithItsProcess: hazard: a process is killed, and the plugin that it has started goes on for ever.
 func TestDiesWithItsProcess(t *testing.T) {
 	t.Parallel()

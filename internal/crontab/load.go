@@ -95,7 +95,7 @@ func (l *loader) read(line string) error {
 	if !ended {
 		return &LoadError{l.line, "the last line has no newline at its end"}
 	}
-	if m := setting().FindStringSubmatch(text[:min(len(text), maxSetting)]); m != nil && (m[1] != "" || l.dialect == Cronie) {
+	if m := setting().FindStringSubmatch(text[:min(len(text), maxSetting)]); len(m) > 1 && (m[1] != "" || l.dialect == Cronie) {
 		return nil
 	}
 	e, why := l.entry(body)

@@ -93,12 +93,12 @@ func (s *scanner) word(t *Token) bool {
 	var b strings.Builder
 	b.WriteString(plain)
 	for ; s.at < len(s.text) && strings.IndexByte(endOfWord, s.text[s.at]) < 0; s.at++ {
-		switch c := s.text[s.at]; {
-		case c == '\\' || c == '\'' || c == '"':
+		switch c := s.text[s.at]; c {
+		case '\\', '\'', '"':
 			if t.Quoted = true; !s.quoted(t, &b) {
 				return false
 			}
-		case c == '$' || c == '`':
+		case '$', '`':
 			if !s.substitution(t, &b) {
 				return false
 			}

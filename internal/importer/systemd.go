@@ -419,8 +419,10 @@ func fields(calendar string) (expr, zone, why string) {
 	case strings.Trim(m[7], "0") != "":
 		return "", "", "schedules of leaderrun have no seconds"
 	}
-	all := []string{timePart(cmp.Or(m[6], "0"), 0, 59), timePart(cmp.Or(m[5], "0"), 0, 23), timePart(cmp.Or(m[4], "*"), 1, 31), timePart(cmp.Or(m[3], "*"), 1, 12),
-		weekdays.Replace(cmp.Or(strings.ToLower(m[1]), "*"))}
+	all := []string{
+		timePart(cmp.Or(m[6], "0"), 0, 59), timePart(cmp.Or(m[5], "0"), 0, 23), timePart(cmp.Or(m[4], "*"), 1, 31), timePart(cmp.Or(m[3], "*"), 1, 12),
+		weekdays.Replace(cmp.Or(strings.ToLower(m[1]), "*")),
+	}
 	if all[2][0] != '*' && all[4][0] != '*' {
 		return "", "", "it wants both a day of the month and one of the week, and five fields take either"
 	}

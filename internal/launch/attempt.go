@@ -34,7 +34,7 @@ type Launcher struct {
 	Call      *cli.Call
 	null      *os.File     // stdin of jobs that have none
 	Metrics   *metrics.Set // nil: nobody asks
-	Textfiles *textfiles   // nil: nobody asks
+	Textfiles *Textfiles   // nil: nobody asks
 	Sockets   socketHome
 	begin     func(supervise.Options) *supervise.Pending // starts a guardian
 
@@ -68,8 +68,8 @@ func (l *Launcher) Removed(job string) {
 type Attempt struct {
 	*Launcher
 	job      *jobfile.Job
-	site     site // as Look has found it
-	socket   *socket
+	site     Site // as Look has found it
+	socket   *Socket
 	env      func(backends.Grant) []string
 	TokenEnv string         // one more variable that has the token
 	copies   sync.WaitGroup // of prefixed output
@@ -78,6 +78,7 @@ type Attempt struct {
 	file     *metrics.Textfile // nil: nobody asks
 }
 
+// Launch makes what one attempt of a job of a file needs.
 func (l *Launcher) Launch(job *jobfile.Job) daemon.Launch {
 	a := l.Prepare(job)
 	a.Reporter.inFile = true

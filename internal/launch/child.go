@@ -148,6 +148,7 @@ func NoProcesses() error {
 	return &cli.Fault{Code: cli.CodeConfiguration, What: "/proc", Why: WhyNoProcesses, Hint: MountProc}
 }
 
+// What is wrong with a /proc in which the processes of a run cannot be found, and the remedy.
 const (
 	WhyNoProcesses = "it does not show the processes of this PID namespace, and those of a run could not be found and killed"
 	MountProc      = "mount -t proc proc /proc; unshare does so with --mount-proc, and nsenter goes to the one that is there with -m"

@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/leaderrun/leaderrun/internal/cli"
@@ -36,7 +37,7 @@ func LookHint(job string, argv []string, code int) string {
 		return "a shell replaces ~ only outside of quotes: leave them out, or write $HOME"
 	case strings.Contains(ofShell, " "+argv[0]+" "), assigns && value.IsVariable(name):
 		return "that is a shell's own: --shell takes a line for a shell"
-	case strings.Contains(" l la ll ", " "+argv[0]+" "):
+	case slices.Contains([]string{"l", "la", "ll"}, argv[0]):
 		return "that is often an alias, which only the shell knows that it was made in: write what it stands for"
 	case strings.ContainsAny(argv[0], " \t|;&") && len(argv) == 1:
 		return "a line for a shell needs --shell"

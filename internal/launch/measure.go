@@ -16,8 +16,8 @@ import (
 // patienceForMetrics is how long a file of metrics is waited for: other runs that write it, and its file system.
 const patienceForMetrics = 10 * time.Second
 
-// textfiles write what --metrics-textfile asks for; nil: nobody asks. They never change how a run ends.
-type textfiles struct {
+// Textfiles write what --metrics-textfile asks for; nil: nobody asks. They never change how a run ends.
+type Textfiles struct {
 	console *cli.Console
 	dir     string
 	files   hangable
@@ -30,15 +30,16 @@ type textfiles struct {
 // metricsOf is a job's file of metrics, as a thing that may hang; "": the directory.
 type metricsOf string
 
-func NewTextfiles(v *cli.Console, dir string) *textfiles {
+// NewTextfiles makes those of a directory; "": none.
+func NewTextfiles(v *cli.Console, dir string) *Textfiles {
 	if dir == "" {
 		return nil
 	}
-	return &textfiles{console: v, dir: dir, told: map[string]string{}}
+	return &Textfiles{console: v, dir: dir, told: map[string]string{}}
 }
 
 // Begin begins to count for the file of a job; nil: nobody asks.
-func (t *textfiles) Begin(job string) *metrics.Textfile {
+func (t *Textfiles) Begin(job string) *metrics.Textfile {
 	if t == nil {
 		return nil
 	}
@@ -46,18 +47,18 @@ func (t *textfiles) Begin(job string) *metrics.Textfile {
 }
 
 // Look tells at the start of a daemon what would keep every file from being written.
-func (t *textfiles) Look() {
+func (t *Textfiles) Look() {
 	if t != nil {
 		t.try("", PatienceToCheck, func() error { return metrics.CheckDirectory(t.dir) })
 	}
 }
 
 // Write adds to the job's file what was counted, as long as its file system answers: who ends waits for this.
-func (t *textfiles) Write(job string, file *metrics.Textfile) {
+func (t *Textfiles) Write(job string, file *metrics.Textfile) {
 	t.try(job, patienceForMetrics, file.Write)
 }
 
-func (t *textfiles) try(job string, limit time.Duration, f func() error) {
+func (t *Textfiles) try(job string, limit time.Duration, f func() error) {
 	var failed error
 	err := t.files.Call(context.Background(), limit, metricsOf(job), func() { failed = f() })
 	if err = cmp.Or(err, failed); t.isNews(job, err) {
@@ -66,7 +67,7 @@ func (t *textfiles) try(job string, limit time.Duration, f func() error) {
 }
 
 // isNews says whether an error is another one than before, for this job and for the directory, in which all of them fail for one reason.
-func (t *textfiles) isNews(job string, err error) bool {
+func (t *Textfiles) isNews(job string, err error) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	why := ""
@@ -79,7 +80,7 @@ func (t *textfiles) isNews(job string, err error) bool {
 }
 
 // forget forgets a job that is not run any more.
-func (t *textfiles) forget(job string) {
+func (t *Textfiles) forget(job string) {
 	if t != nil {
 		t.mu.Lock()
 		defer t.mu.Unlock()

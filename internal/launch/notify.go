@@ -14,6 +14,7 @@ import (
 	"github.com/leaderrun/leaderrun/runner"
 )
 
+// The variables of a service manager, the values of --ready, and what a notification may take.
 const (
 	notifySocket  = "NOTIFY_SOCKET"
 	watchdogTime  = "WATCHDOG_USEC"
@@ -129,6 +130,7 @@ func (n *Notifier) status(text string, ready bool) {
 
 // The states of a service that is not one run. They do nothing where nobody wants to know.
 
+// IsReady says that the service is ready, and what it does.
 func (n *Notifier) IsReady(status string) {
 	if n != nil {
 		n.Told = true
@@ -141,6 +143,7 @@ func (n *Notifier) IsReloading() {
 	n.say(fmt.Sprintf("RELOADING=1\nMONOTONIC_USEC=%d", boottime.Monotonic().Microseconds()))
 }
 
+// IsStopping says that the service ends, and what it waits for.
 func (n *Notifier) IsStopping(status string) {
 	n.say("STOPPING=1\nSTATUS=" + cli.OneLine(status))
 }

@@ -56,6 +56,7 @@ func waitOptions() []cli.Option {
 	}
 }
 
+// LeaseOptions are those of the lease.
 func LeaseOptions() []cli.Option {
 	const group = "The lease"
 	return []cli.Option{
@@ -114,6 +115,7 @@ func childOptions() []cli.Option {
 	}
 }
 
+// ReadyWords are the values of --ready.
 func ReadyWords() []string { return []string{ReadyStandby, readyLeading} }
 
 // ParseCode reads an exit code.

@@ -83,19 +83,26 @@ func TestWhatIsTold(t *testing.T) {
 	}{
 		{ // in the log of a daemon the tick that was given up is not the one of the time at which the line was written
 			&Reporter{prefix: "j: ", inFile: true, Trigger: backends.Trigger{Tick: 1795140000}},
-			runner.Result{Ending: runner.Interrupted, Err: daemon.ErrOvertaken}, cli.ExitStatus{},
+			runner.Result{Ending: runner.Interrupted, Err: daemon.ErrOvertaken},
+			cli.ExitStatus{},
 			"leaderrun: j: not run for the tick 2026-11-20T02:00:00Z: the next tick came due before the backend had answered\n",
 		},
 		{ // although an error was told before: it is the last that is heard of these processes
-			&Reporter{loud: true}, runner.Result{Ending: runner.Unconfirmed, Err: errors.New("processes live")}, cli.ExitStatus{Code: 75},
+			&Reporter{loud: true},
+			runner.Result{Ending: runner.Unconfirmed, Err: errors.New("processes live")},
+			cli.ExitStatus{Code: 75},
 			"leaderrun: the run is given up: processes live\nhint: look for them on this host: another run may start beside them\n",
 		},
 		{ // a store that says what it lacks can be reached
-			&Reporter{}, runner.Result{Ending: runner.Unreachable, Err: lacking{}}, cli.ExitStatus{},
+			&Reporter{},
+			runner.Result{Ending: runner.Unreachable, Err: lacking{}},
+			cli.ExitStatus{},
 			"leaderrun: not run: no space left\nhint: make room\n",
 		},
 		{
-			&Reporter{}, runner.Result{Ending: runner.Unrecorded, Err: lacking{}}, cli.ExitStatus{},
+			&Reporter{},
+			runner.Result{Ending: runner.Unrecorded, Err: lacking{}},
+			cli.ExitStatus{},
 			"leaderrun: the command ended with code 0, and that could not be recorded: no space left\n" +
 				"hint: make room; others will find the tick or key lost\n",
 		},

@@ -23,8 +23,8 @@ const (
 	PatienceToCheck = 2 * time.Second // by --check, for which somebody waits
 )
 
-// site is where and as whom a job's command is run on this host.
-type site struct {
+// Site is where and as whom a job's command is run on this host.
+type Site struct {
 	path, dir string
 	env       []string              // but for what tells of the run
 	as        *supervise.Credential // nil: this user
@@ -35,30 +35,30 @@ type sought struct{ job, user, dir, command, path string }
 
 // FindSite is lookUp that returns within a limit, or when ctx ends: HOME or a directory of PATH may be on a file system that does not
 // answer.
-func (l *Launcher) FindSite(ctx context.Context, j *jobfile.Job, limit time.Duration) (site, error) {
-	var found site
+func (l *Launcher) FindSite(ctx context.Context, j *jobfile.Job, limit time.Duration) (Site, error) {
+	var found Site
 	var failed error
 	about := sought{j.Name, j.User, j.Dir, j.Argv[0], variable(j.Env, pathVariable)}
 	err := l.Files.Call(ctx, limit, about, func() { found, failed = lookUp(j) })
 	switch {
 	case errors.Is(err, errSilent):
-		return site{}, &cli.Fault{
+		return Site{}, &cli.Fault{
 			Code: cli.CodeUnavailable, What: j.Argv[0], Err: err, Why: fmt.Sprintf("%v (%v)", err, limit.Round(time.Millisecond)),
 			Hint: "the command, its directory, the user's HOME or a directory of PATH lies where nothing answers, as on a server of NFS that is gone",
 		}
 	case err != nil:
-		return site{}, err
+		return Site{}, err
 	}
 	return found, failed
 }
 
 // lookUp finds a job's command on this host, the directory that it starts in, and its user.
-func lookUp(j *jobfile.Job) (site, error) {
-	p := site{dir: j.Dir, env: slices.Concat(ChildEnvironment(os.Environ(), ""), j.Env)}
+func lookUp(j *jobfile.Job) (Site, error) {
+	p := Site{dir: j.Dir, env: slices.Concat(ChildEnvironment(os.Environ(), ""), j.Env)}
 	if j.User != "" {
 		var err error
 		if p, err = siteOfUser(j); err != nil {
-			return site{}, err
+			return Site{}, err
 		}
 	}
 	if p.dir != "" {
@@ -67,7 +67,7 @@ func lookUp(j *jobfile.Job) (site, error) {
 			err = syscall.ENOTDIR
 		}
 		if err != nil {
-			return site{}, &cli.Fault{Code: cli.CodeConfiguration, What: "dir " + p.dir, Why: cli.Reason(err), Err: err}
+			return Site{}, &cli.Fault{Code: cli.CodeConfiguration, What: "dir " + p.dir, Why: cli.Reason(err), Err: err}
 		}
 	}
 	path, code, err := supervise.LookPathIn(j.Argv[0], variable(p.env, pathVariable), p.dir)
@@ -76,7 +76,7 @@ func lookUp(j *jobfile.Job) (site, error) {
 		if len(j.Argv) == 1 && strings.ContainsAny(j.Argv[0], " \t|;&") {
 			f.Hint = "a line for a shell goes to the key shell"
 		}
-		return site{}, f
+		return Site{}, f
 	}
 	p.path = path
 	return p, nil
@@ -87,12 +87,12 @@ const cronPath = "/usr/bin:/bin"
 
 // siteOfUser is the site of a job with a user: the files of this host say who that is, each time, and no environment is handed
 // down. What is this daemon's own, such as the backend's password, does not reach another user.
-func siteOfUser(j *jobfile.Job) (site, error) {
+func siteOfUser(j *jobfile.Job) (Site, error) {
 	who, err := account.Lookup(j.User)
 	if err != nil {
-		return site{}, &cli.Fault{Code: cli.CodeConfiguration, What: "user " + strconv.Quote(j.User), Why: cli.Reason(err), Err: err}
+		return Site{}, &cli.Fault{Code: cli.CodeConfiguration, What: "user " + strconv.Quote(j.User), Why: cli.Reason(err), Err: err}
 	}
-	p := site{dir: j.Dir, as: &supervise.Credential{UID: who.UID, GID: who.GID, Groups: who.Groups}}
+	p := Site{dir: j.Dir, as: &supervise.Credential{UID: who.UID, GID: who.GID, Groups: who.Groups}}
 	p.env = slices.Concat([]string{pathVariable + "=" + cronPath, "HOME=" + who.Home}, j.Env, []string{"LOGNAME=" + who.Name, "USER=" + who.Name})
 	if p.dir == "" {
 		p.dir = who.Home

@@ -25,6 +25,7 @@ import (
 	"github.com/leaderrun/leaderrun/runner"
 )
 
+// The protocol of the socket, and its bounds.
 const (
 	checkPath    = "/check"
 	socketPrefix = "answers-in-" // and a duration: whoever asks knows for how long, also when nobody answers
@@ -42,9 +43,9 @@ var (
 // longestSocketPath is what the kernel takes as the name of a socket.
 const longestSocketPath = len(syscall.RawSockaddrUnix{}.Path) - 1
 
-// socket is where the command of a run asks whether the run still leads. It speaks HTTP, one request a
+// Socket is where the command of a run asks whether the run still leads. It speaks HTTP, one request a
 // connection, and only to the command's user. A run goes on without it where it cannot be made.
-type socket struct {
+type Socket struct {
 	Asked   chan runner.Check            // for the runner to answer
 	parents []string                     // where its directory may be, the best first
 	over    chan struct{}                // closed when the run is
@@ -66,8 +67,8 @@ type socket struct {
 	dir      string
 }
 
-// checkAnswer is what a check says. The names are a contract.
-type checkAnswer struct {
+// CheckAnswer is what a check says. The names are a contract.
+type CheckAnswer struct {
 	Leading bool   `json:"leading"`
 	Left    *int64 `json:"left_ms,omitempty"` // of the lease's validity on this host's clock
 	Job     string `json:"job"`
@@ -75,15 +76,16 @@ type checkAnswer struct {
 	Reason  string `json:"reason,omitempty"` // why not
 }
 
-func NewSocket(warn func(text, hint string)) *socket {
-	return &socket{
+// NewSocket makes one that is not open yet. warn tells why it cannot be opened, and the remedy.
+func NewSocket(warn func(text, hint string)) *Socket {
+	return &Socket{
 		Asked: make(chan runner.Check), over: make(chan struct{}), slots: make(chan struct{}, maxAskers), warn: warn,
 		parents: socketParents(),
 	}
 }
 
 // Ahead makes the socket for a standby, which has the time now, and not when the job is free.
-func (s *socket) Ahead(ttl time.Duration) {
+func (s *Socket) Ahead(ttl time.Duration) {
 	s.making.Lock()
 	defer s.making.Unlock()
 	if !s.tried && s.listener == nil {
@@ -93,7 +95,7 @@ func (s *socket) Ahead(ttl time.Duration) {
 
 // Env adds the socket's name to the variables of a command. But for a standby, the socket is made when the first command
 // is about to start: a run that is skipped has none.
-func (s *socket) Env(variables func(backends.Grant) []string) func(backends.Grant) []string {
+func (s *Socket) Env(variables func(backends.Grant) []string) func(backends.Grant) []string {
 	return func(g backends.Grant) []string {
 		vars := variables(g)
 		s.mu.Lock()
@@ -120,7 +122,7 @@ func (s *socket) Env(variables func(backends.Grant) []string) func(backends.Gran
 }
 
 // address makes the socket, if that was not tried, and returns its name; "": there is none.
-func (s *socket) address(limit time.Duration) (string, error) {
+func (s *Socket) address(limit time.Duration) (string, error) {
 	s.making.Lock()
 	defer s.making.Unlock()
 	var err error
@@ -139,7 +141,7 @@ func answerLimit(ttl time.Duration) time.Duration { return ttl / 6 }
 
 // listenOnce makes the socket, unless that was done ahead. One whose name says another time than the lease that was
 // granted, or that somebody has removed meanwhile, is made anew. It needs s.making.
-func (s *socket) listenOnce(limit time.Duration) error {
+func (s *Socket) listenOnce(limit time.Duration) error {
 	if s.listener != nil {
 		_, err := os.Lstat(s.listener.Addr().String())
 		if err == nil && s.limit == limit {
@@ -153,7 +155,7 @@ func (s *socket) listenOnce(limit time.Duration) error {
 }
 
 // listen makes the socket in a directory that is only for this user. It needs s.making.
-func (s *socket) listen(limit time.Duration) error {
+func (s *Socket) listen(limit time.Duration) error {
 	s.limit = limit
 	name := socketPrefix + limit.Round(time.Millisecond).String()
 	if s.home != nil {
@@ -178,7 +180,7 @@ func (s *socket) listen(limit time.Duration) error {
 	return failed
 }
 
-func (s *socket) listenAt(path string) error {
+func (s *Socket) listenAt(path string) error {
 	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
 		return err
@@ -193,7 +195,7 @@ func (s *socket) listenAt(path string) error {
 }
 
 // giveTo lets the user of the command ask, and nobody else: to connect takes the right to write.
-func (s *socket) giveTo(path string) error {
+func (s *Socket) giveTo(path string) error {
 	if s.owner == nil {
 		return nil
 	}
@@ -311,7 +313,7 @@ func (h *socketHome) Remove() {
 
 // Close removes the socket. What is still being asked is answered: the run is over. A file system that does not answer holds it
 // up for a second; what comes of it later is removed then.
-func (s *socket) Close() {
+func (s *Socket) Close() {
 	close(s.over)
 	err := within(PatienceToMake, func() error {
 		s.making.Lock()
@@ -325,7 +327,7 @@ func (s *socket) Close() {
 }
 
 // remove removes the socket, if there is one. It needs s.making.
-func (s *socket) remove() error {
+func (s *Socket) remove() error {
 	if s.listener == nil {
 		return nil
 	}
@@ -395,7 +397,7 @@ func (q *queue) Accept() (net.Conn, error) {
 }
 
 // server answers one request a connection. Nobody keeps one for longer than it takes: the deadlines are absolute.
-func (s *socket) server() *http.Server {
+func (s *Socket) server() *http.Server {
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
 	server := &http.Server{
@@ -408,7 +410,7 @@ func (s *socket) server() *http.Server {
 }
 
 // ServeHTTP answers a request.
-func (s *socket) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s *Socket) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer panics.Catch()
 	switch {
 	case r.URL.Path != checkPath:
@@ -433,7 +435,7 @@ func (s *socket) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // tellCause tells what the backend says, in the log alone, and once until it says yes again: who asks may be the user of a job, who
 // is not to learn where the backend is, and may ask as often as he likes.
-func (s *socket) tellCause(of runner.Standing) {
+func (s *Socket) tellCause(of runner.Standing) {
 	s.mu.Lock()
 	told := s.doubted
 	s.doubted = of.Cause != nil
@@ -444,11 +446,11 @@ func (s *socket) tellCause(of runner.Standing) {
 }
 
 // check asks the runner, which asks the backend. No answer in time means that nobody can tell.
-func (s *socket) check() checkAnswer {
+func (s *Socket) check() CheckAnswer {
 	s.mu.Lock()
 	grant := s.grant
 	s.mu.Unlock()
-	answer := checkAnswer{Job: grant.Claim.Job, Token: grant.Token}
+	answer := CheckAnswer{Job: grant.Claim.Job, Token: grant.Token}
 	limit := time.NewTimer(answerLimit(grant.TTL))
 	defer limit.Stop()
 	standings := make(chan runner.Standing, 1)
@@ -492,7 +494,7 @@ func AskLimit(path string) time.Duration {
 }
 
 // AskRun asks the wrapper of a run.
-func AskRun(ctx context.Context, path string, limit time.Duration) (checkAnswer, error) {
+func AskRun(ctx context.Context, path string, limit time.Duration) (CheckAnswer, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	answer, err := exchange(ctx, path)
@@ -502,7 +504,7 @@ func AskRun(ctx context.Context, path string, limit time.Duration) (checkAnswer,
 	return answer, err
 }
 
-func exchange(ctx context.Context, path string) (answer checkAnswer, err error) {
+func exchange(ctx context.Context, path string) (answer CheckAnswer, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://leaderrun"+checkPath, nil)
 	if err != nil {
 		return answer, err

@@ -22,7 +22,7 @@ import (
 )
 
 // openSocket makes a socket as a run does, and returns its path.
-func openSocket(t *testing.T, ttl time.Duration) (*socket, string) {
+func openSocket(t *testing.T, ttl time.Duration) (*Socket, string) {
 	t.Helper()
 	t.Setenv("XDG_RUNTIME_DIR", shortDir(t))
 	s := NewSocket(func(text, _ string) { t.Error(text) })
@@ -57,7 +57,7 @@ func grantOf(ttl time.Duration) backends.Grant {
 }
 
 // answer answers every check like a runner.
-func (s *socket) answer(t *testing.T, standing runner.Standing) {
+func (s *Socket) answer(t *testing.T, standing runner.Standing) {
 	t.Helper()
 	go func() {
 		for {

@@ -24,6 +24,7 @@ type Sum struct {
 	Open    int `json:"open"` // not begun, or to be run again
 }
 
+// SumOf counts the shards of a tick or key.
 func SumOf(o shards.Outcome) Sum {
 	return Sum{
 		Shards: o.Trigger.Parts, Done: o.Done, Running: o.Running, Open: o.Open, Failed: o.Ended[backends.Failed],
@@ -61,6 +62,7 @@ func (s Sum) Text() string {
 	return strings.Join(words, ", ")
 }
 
+// Fields are the numbers for a log.
 func (s Sum) Fields() []slog.Attr {
 	fields := []slog.Attr{slog.Int("shards", s.Shards), slog.Int("done", s.Done)}
 	names, numbers := s.parts()

@@ -16,6 +16,7 @@ import (
 	"github.com/leaderrun/leaderrun/schedule"
 )
 
+// Bounds and defaults of what a run is for.
 const (
 	lastTick        = 253402300799
 	defaultAttempts = 3
@@ -70,6 +71,7 @@ func triggerOptions() []cli.Option {
 	return options
 }
 
+// EveryOption is --every.
 func EveryOption() cli.Option {
 	return cli.Option{
 		Name: "every", Value: "D", Check: cli.By(ParseEvery), Group: triggerGroup,
@@ -77,6 +79,7 @@ func EveryOption() cli.Option {
 	}
 }
 
+// TimezoneOption is --timezone.
 func TimezoneOption() cli.Option {
 	return cli.Option{
 		Name: "timezone", Value: "TZ", Def: "this host's", Check: cli.By(ParseZone), Group: triggerGroup,
@@ -247,6 +250,7 @@ func ParseEvery(text string) (string, error) {
 	return exprs[0], err
 }
 
+// ParseZone reads the name of a time zone.
 func ParseZone(text string) (string, error) {
 	if text == "" {
 		return "", cli.ErrEmpty
@@ -293,8 +297,8 @@ func ParseWait(text string) (time.Duration, error) {
 	return duration.NotNegative(text)
 }
 
+// What reads these options. They are read only.
 var (
-	// They are read only.
 	parseAttempts = value.Number(1, value.Unbounded)
 	ParseRetries  = value.Number(0, value.Unbounded)
 	parsePolicy   = value.OneOf(backends.Skip, backends.Rerun)

@@ -121,11 +121,11 @@ func newLinter(host Host) *linter {
 	return &linter{Host: host, users: map[string]int{}, told: map[string]bool{}, plans: map[string]plan{}}
 }
 
-// plan is a schedule that was read. print is the same for schedules that mean the same; "": there is none, or it is wrong.
+// plan is a schedule that was read. fingerprint is the same for schedules that mean the same; "": there is none, or it is wrong.
 type plan struct {
 	*schedule.Schedule
-	err   error
-	print string
+	err         error
+	fingerprint string
 }
 
 func (l *linter) plan(exprs []string, zone string) plan {
@@ -133,7 +133,7 @@ func (l *linter) plan(exprs []string, zone string) plan {
 	p, known := l.plans[key]
 	if !known {
 		if p.Schedule, p.err = schedule.Parse(exprs, cmp.Or(zone, "UTC")); p.err == nil && len(exprs) > 0 {
-			p.print = p.Fingerprint()
+			p.fingerprint = p.Fingerprint()
 		}
 		l.plans[key] = p
 	}
@@ -310,7 +310,7 @@ func (l *linter) line(s *Source, line *crontab.Line, set settings) {
 		}
 	}
 	l.takes(s, script)
-	l.bare = append(l.bare, job{s, line.Number, "", script.Essence(), l.plan([]string{line.Fields}, "").print, nil})
+	l.bare = append(l.bare, job{s, line.Number, "", script.Essence(), l.plan([]string{line.Fields}, "").fingerprint, nil})
 }
 
 // user looks at the word before a command that is a user in one kind of crontab only.
@@ -349,7 +349,7 @@ func (l *linter) run(c *call) {
 		l.once(c.Source, c.line.Number, Backend, c.Job, noBackend, "write LEADERRUN_BACKEND_FILE=/etc/leaderrun/backend above the lines")
 	}
 	command := crontab.Read("sh", text) // that of --shell
-	found := job{c.Source, c.line.Number, c.Job, command.Essence(), l.plan(exprs, c.value("timezone")).print, placeOf(backend)}
+	found := job{c.Source, c.line.Number, c.Job, command.Essence(), l.plan(exprs, c.value("timezone")).fingerprint, placeOf(backend)}
 	l.inside(c.Source, c.line.Number, c.Job, command)
 	l.nested(c.Source, c.line.Number, c.Job, command, found.place)
 	l.jobs = append(l.jobs, found)
@@ -456,7 +456,7 @@ func (l *linter) schedule(c *call) (exprs []string, ok bool) {
 func (l *linter) isOnePerTick(fields string, exprs []string) bool {
 	starts, ticks := l.plan([]string{fields}, ""), l.plan(exprs, "")
 	switch {
-	case starts.err != nil, ticks.err != nil, starts.print == ticks.print:
+	case starts.err != nil, ticks.err != nil, starts.fingerprint == ticks.fingerprint:
 		return true // what is wrong is cron's, or import's, to tell
 	case !strings.HasPrefix(exprs[len(exprs)-1], "@every"):
 		return false

@@ -245,7 +245,8 @@ func TestAStormIsEnded(t *testing.T) {
 		end      func(s *storm)
 	}{
 		"by its deadline": {
-			stormLineages, wrapperOrder{Term: time.Second, Life: 700 * time.Millisecond, Extend: true},
+			stormLineages,
+			wrapperOrder{Term: time.Second, Life: 700 * time.Millisecond, Extend: true},
 			func(s *storm) { put(filepath.Join(s.dir, "cut off"), 1) },
 		},
 		"without its guardian":       {stormLineages, wrapperOrder{Term: time.Hour}, (*storm).killGuardian},

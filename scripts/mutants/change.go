@@ -57,7 +57,10 @@ func newChange(base string) (*change, error) {
 		folder, _, _ := strings.Cut(path.Dir(file)+"/", "/testdata/")
 		c.folders[strings.TrimSuffix(folder, "/")] = true
 	}
-	return c, c.readFormer(base)
+	if err := c.readFormer(base); err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
 // readFormer reads the mutants of a commit. Files that it did not have have none.

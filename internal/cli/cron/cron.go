@@ -28,6 +28,7 @@ import (
 
 const shownTicks = 3 // of each job, by --check
 
+// Command is `leaderrun cron`.
 func Command() *cli.Command {
 	from := cli.FromOption()
 	from.Help = "what crontabs are: system is --system; in those of supercronic a %\nis a plain one, and a variable counts for the whole file (default:\nuser)"

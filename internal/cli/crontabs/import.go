@@ -20,6 +20,7 @@ import (
 	"github.com/leaderrun/leaderrun/runner"
 )
 
+// Import is `leaderrun import`.
 func Import() *cli.Command {
 	timezone := launch.TimezoneOption()
 	timezone.Group, timezone.Def = "", ""

@@ -21,6 +21,7 @@ import (
 	"github.com/leaderrun/leaderrun/internal/value"
 )
 
+// Lint is `leaderrun lint`.
 func Lint() *cli.Command {
 	return &cli.Command{
 		Name: "lint", Args: "[FILE…]", Brief: "find what is wrong with crontabs and job files",

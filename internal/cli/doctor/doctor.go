@@ -16,6 +16,7 @@ import (
 	"github.com/leaderrun/leaderrun/runner"
 )
 
+// Command is `leaderrun doctor`.
 func Command() *cli.Command {
 	ttl := optionOf(launch.LeaseOptions(), "ttl")
 	ttl.Group = ""

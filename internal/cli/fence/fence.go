@@ -14,6 +14,7 @@ import (
 	"github.com/leaderrun/leaderrun/internal/cli"
 )
 
+// Command is `leaderrun fence`, with its kinds.
 func Command() *cli.Command {
 	return &cli.Command{
 		Name: "fence", Args: "KIND …", Brief: "make a resource refuse the writes of a run that was overtaken",

@@ -68,7 +68,7 @@ func runFenceFile(c *cli.Call) (cli.ExitStatus, error) {
 	}
 	ctx, cancel := c.SignalContext()
 	defer cancel()
-	return cli.ExitStatus{}, writeFile(c, ctx, p, r)
+	return cli.ExitStatus{}, writeFile(ctx, c, p, r)
 }
 
 func planFileWrite(c *cli.Call) (*fileWrite, error) {
@@ -98,7 +98,7 @@ func planFileWrite(c *cli.Call) (*fileWrite, error) {
 	return p, err
 }
 
-func writeFile(c *cli.Call, ctx context.Context, p *fileWrite, r fence.Run) error {
+func writeFile(ctx context.Context, c *cli.Call, p *fileWrite, r fence.Run) error {
 	f, err := filefence.Open(p.path, p.options)
 	if err != nil {
 		return fenceFailed(p.path, err)

@@ -99,9 +99,9 @@ func runFenceS3(c *cli.Call) (cli.ExitStatus, error) {
 	ctx, cancel := c.SignalContext()
 	defer cancel()
 	if c.Settings.On("read") {
-		return cli.ExitStatus{}, readS3(c, ctx, o)
+		return cli.ExitStatus{}, readS3(ctx, c, o)
 	}
-	return cli.ExitStatus{}, writeS3(c, ctx, o, r, content)
+	return cli.ExitStatus{}, writeS3(ctx, c, o, r, content)
 }
 
 // planS3 makes the object of the command line, or says what is wrong with it.
@@ -170,7 +170,7 @@ func openBucket(c *cli.Call, name string) (*s3fence.Bucket, error) {
 }
 
 // writeS3 writes the content; nil: only the fence is raised.
-func writeS3(c *cli.Call, ctx context.Context, o *s3fence.Object, r fence.Run, content *content) error {
+func writeS3(ctx context.Context, c *cli.Call, o *s3fence.Object, r fence.Run, content *content) error {
 	w, err := o.Raise(ctx, r)
 	if err != nil {
 		return fenceFailed(c.Args[0], err)
@@ -210,7 +210,7 @@ func newSpool() (*os.File, error) {
 	return f, nil
 }
 
-func readS3(c *cli.Call, ctx context.Context, o *s3fence.Object) error {
+func readS3(ctx context.Context, c *cli.Call, o *s3fence.Object) error {
 	out := &heard{w: c.Stdout}
 	err := o.Read(ctx, out)
 	switch {

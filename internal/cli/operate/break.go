@@ -15,6 +15,7 @@ import (
 	"github.com/leaderrun/leaderrun/runner"
 )
 
+// Break is `leaderrun break`.
 func Break() *cli.Command {
 	return &cli.Command{
 		Name: "break", Args: "JOB", Brief: "end the run of a job, or clear its tick, key or schedule",

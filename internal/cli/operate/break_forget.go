@@ -126,7 +126,7 @@ func has(s backends.Status, tick int64, o backends.Order) bool {
 // forgetPart forgets a tick, a key or the schedule.
 func (b *breaking) forgetPart(ctx context.Context, o backends.Order) error {
 	what := forgettable(o)
-	err := orderWhenSafe(b.Call, ctx, b.store, o, b.wait)
+	err := orderWhenSafe(ctx, b.Call, b.store, o, b.wait)
 	if r, ok := errors.AsType[*backends.Refusal](err); ok {
 		return notForgotten(b.job, r)
 	}

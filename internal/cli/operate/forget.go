@@ -14,6 +14,7 @@ import (
 // aLittle is what the requests themselves may take while a holder's time is waited out.
 const aLittle = 5 * time.Second
 
+// Forget is `leaderrun forget`.
 func Forget() *cli.Command {
 	return &cli.Command{
 		Name: "forget", Args: "JOB", Brief: "forget a job that nobody runs",
@@ -39,22 +40,22 @@ func runForget(c *cli.Call) (cli.ExitStatus, error) {
 		}
 		var first error
 		for _, name := range names {
-			failed := forget(c, ctx, store, name)
+			failed := forget(ctx, c, store, name)
 			if len(places) > 0 && name == job && errors.Is(failed, backends.ErrUnknownJob) { // its hosts have not begun anything
 				continue
 			}
 			first = cmp.Or(first, failed) // a slot that somebody has does not keep the others
 		}
 		for _, name := range places {
-			first = cmp.Or(first, forgetPlace(c, ctx, store, job, name))
+			first = cmp.Or(first, forgetPlace(ctx, c, store, job, name))
 		}
 		return first
 	})
 }
 
 // forgetPlace forgets a place of those who share the shards of a job.
-func forgetPlace(c *cli.Call, ctx context.Context, store backends.Backend, job, place string) error {
-	err := forget(c, ctx, store, place)
+func forgetPlace(ctx context.Context, c *cli.Call, store backends.Backend, job, place string) error {
+	err := forget(ctx, c, store, place)
 	if r, ok := errors.AsType[*backends.Refusal](err); ok && r.Verdict == backends.Held {
 		return &cli.Fault{
 			Code: cli.CodeNotRun, What: job, Err: err, Why: runner.HolderText(r.Holder) + " shares its shards",
@@ -65,12 +66,12 @@ func forgetPlace(c *cli.Call, ctx context.Context, store backends.Backend, job, 
 }
 
 // forget forgets a job. A holder that died is waited for once: one that gives a new sign of life meanwhile is not dead.
-func forget(c *cli.Call, ctx context.Context, store backends.Backend, job string) error {
+func forget(ctx context.Context, c *cli.Call, store backends.Backend, job string) error {
 	o := backends.Order{Job: job, Kind: backends.ForgetJob}
 	err := orderJob(ctx, store, o)
 	r, ok := errors.AsType[*backends.Refusal](err)
 	if ok && r.Verdict == backends.Vanished {
-		err = orderWhenSafe(c, ctx, store, o, r.Wait+aLittle)
+		err = orderWhenSafe(ctx, c, store, o, r.Wait+aLittle)
 		r, ok = errors.AsType[*backends.Refusal](err)
 	}
 	switch {

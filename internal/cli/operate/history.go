@@ -13,6 +13,7 @@ import (
 	"github.com/leaderrun/leaderrun/internal/cli"
 )
 
+// History is `leaderrun history`.
 func History() *cli.Command {
 	return &cli.Command{
 		Name: "history", Args: "JOB", Brief: "show how the last runs of a job ended",

@@ -15,6 +15,7 @@ import (
 
 const defaultCount = 5
 
+// Next is `leaderrun next`.
 func Next() *cli.Command {
 	every, timezone := launch.EveryOption(), launch.TimezoneOption()
 	every.Group, timezone.Group = "", ""

@@ -66,7 +66,7 @@ const lookAgain = time.Second
 // orderWhenSafe gives an order that is refused as long as a holder may live whose lease is gone, again and again until
 // it is safe, or would only be after more than the given time. Some stores only know how long that is for whoever looks
 // for the first time: the order says what was watched since.
-func orderWhenSafe(c *cli.Call, ctx context.Context, store backends.Backend, o backends.Order, most time.Duration) error {
+func orderWhenSafe(ctx context.Context, c *cli.Call, store backends.Backend, o backends.Order, most time.Duration) error {
 	var since time.Time
 	for began := time.Now(); ; {
 		err := orderJob(ctx, store, o)

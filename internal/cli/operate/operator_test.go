@@ -204,7 +204,7 @@ func TestForgetTickMeansTheOneThatWasSeen(t *testing.T) {
 // only silence tells, and not never.
 func TestForgetWaitsForTheDead(t *testing.T) {
 	for name, forget := range map[string]func(d *desk) error{
-		"forget": func(d *desk) error { return forget(d.Call, d.Context(), d.store, "j") },
+		"forget": func(d *desk) error { return forget(d.Context(), d.Call, d.store, "j") },
 		"break --forget-tick": func(d *desk) error {
 			b, _ := d.breaking("", backends.ForgetTick)
 			return b.forgetPart(d.Context(), b.forget[0])
@@ -262,7 +262,7 @@ func TestForgetLeavesTheLivingAlone(t *testing.T) {
 			d.store.DeleteLease("j")
 		})
 		began := time.Now()
-		d.wantFault(forget(d.Call, d.Context(), d.store, "j"), cli.CodeNotRun, "j: the lease of web1, process 7 vanished")
+		d.wantFault(forget(d.Context(), d.Call, d.store, "j"), cli.CodeNotRun, "j: the lease of web1, process 7 vanished")
 		if took := time.Since(began); took < deskTTL-time.Second || took > deskTTL+aLittle {
 			d.Errorf("gave up after %v", took)
 		}

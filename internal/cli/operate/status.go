@@ -20,6 +20,7 @@ const (
 	tableTime   = "2006-01-02 15:04:05Z"
 )
 
+// Status is `leaderrun status`.
 func Status() *cli.Command {
 	return &cli.Command{
 		Name: "status", Args: "[JOB…]", Brief: "show who runs what",
@@ -93,16 +94,16 @@ const (
 func runStatus(c *cli.Call) (cli.ExitStatus, error) {
 	asJSON, watch := c.Settings.On("json"), c.Settings.On("watch")
 	return c.OnStore(func(ctx context.Context, store backends.Backend) error {
-		return followStatus(c, ctx, store, asJSON, watch)
+		return followStatus(ctx, c, store, asJSON, watch)
 	})
 }
 
 // followStatus shows the status once, or again and again: then also after the backend was away, until the context ends or an error
 // comes that no waiting mends.
-func followStatus(c *cli.Call, ctx context.Context, store backends.Backend, asJSON, watch bool) error {
+func followStatus(ctx context.Context, c *cli.Call, store backends.Backend, asJSON, watch bool) error {
 	away := false
 	for {
-		err := showStatus(c, ctx, store, asJSON, watch)
+		err := showStatus(ctx, c, store, asJSON, watch)
 		switch {
 		case !watch:
 			return err
@@ -126,7 +127,7 @@ func followStatus(c *cli.Call, ctx context.Context, store backends.Backend, asJS
 	}
 }
 
-func showStatus(c *cli.Call, ctx context.Context, store backends.Backend, asJSON, watch bool) error {
+func showStatus(ctx context.Context, c *cli.Call, store backends.Backend, asJSON, watch bool) error {
 	jobs, unknown, unread := inspect(ctx, store, c.Args)
 	if unread != nil && len(jobs) == 0 {
 		return cli.Asked(unread)

@@ -60,7 +60,7 @@ func TestStatusWatchOutlivesAnOutage(t *testing.T) {
 			store := &outage{memStore: d.store, from: begun, to: begun.Add(time.Minute), then: c.then}
 			ctx, cancel := context.WithTimeout(d.Context(), 2*time.Minute)
 			defer cancel()
-			err := followStatus(d.Call, ctx, store, false, c.watch)
+			err := followStatus(ctx, d.Call, store, false, c.watch)
 			d.Console.Close()
 			if code := cli.ErrorCode(err); err != nil && code != c.code || err == nil && c.code != 0 {
 				d.Errorf("watch %v: ended with %d: %v", c.watch, code, err)

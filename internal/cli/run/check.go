@@ -7,6 +7,7 @@ import (
 	"github.com/leaderrun/leaderrun/internal/launch"
 )
 
+// Check is `leaderrun check`.
 func Check() *cli.Command {
 	return &cli.Command{
 		Name: "check", Brief: "inside a run: ask whether it still leads",

@@ -27,6 +27,7 @@ const (
 	signalsPending = 16
 )
 
+// Command is `leaderrun run`.
 func Command() *cli.Command {
 	return &cli.Command{
 		Name: "run", Args: "JOB COMMAND [ARG…]",

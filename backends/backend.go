@@ -189,7 +189,7 @@ type Claim struct {
 type Inside []string
 
 // Has says whether a holder is one of those.
-func (i Inside) Has(h Holder) bool { return slices.Contains(i, h.ID) }
+func (i Inside) Has(h Holder) bool { return h.ID != "" && slices.Contains(i, h.ID) }
 
 // Trigger is what a run is for: a tick, a once-key, or neither.
 type Trigger struct {

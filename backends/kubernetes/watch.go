@@ -15,7 +15,7 @@ const watchLongest = 5 * time.Minute // then a new one begins: one that was cut 
 func (s *store) Follow(ctx context.Context, job string, tell func(backends.News)) error {
 	var last *state
 	started := func() { tell(backends.News{Look: true}) }
-	err := s.client.Watch(ctx, s.cfg.leaseName(job), watchLongest, started, func(e api.Event) {
+	watch := func(e api.Event) {
 		now, err := s.cfg.state(job, e.Lease)
 		if err != nil || e.Type == api.Deleted { // who looks is told what is wrong
 			last = nil
@@ -27,8 +27,13 @@ func (s *store) Follow(ctx context.Context, job string, tell func(backends.News)
 			tell(n)
 		}
 		last = now
-	})
-	return s.classify(ctx, err)
+	}
+	for again := true; ; again = false {
+		err := s.classify(ctx, s.client.Watch(ctx, s.cfg.leaseName(job), watchLongest, started, watch))
+		if !again || !backends.IsPermanent(err) { // a server that was starting when it refused may be asked when it has started
+			return err
+		}
+	}
 }
 
 // news says what a change means to those who wait for the job and to its holder. Without an earlier state the watch has

@@ -165,7 +165,8 @@ func together(def *jobfile.Job, all []backends.Status) backends.Status {
 		case o.Tick > tick: // it has just begun
 		case o.Tick < tick || o.State == backends.Open:
 			whole.Record.Tick.State = backends.Open
-		case whole.Record.Tick.State != backends.Open && (o.State == backends.Claimed || o.MayRunAgain(def.OnLost)):
+		case whole.Record.Tick.State == backends.Open:
+		case o.MayRunAgain(def.OnLost), o.State == backends.Claimed && !whole.Record.Tick.MayRunAgain(def.OnLost):
 			whole.Record.Tick = o
 		}
 		if whole.Lease == nil {

@@ -33,7 +33,7 @@ func Load(paths []string, defaults Defaults, how How) (*File, error) {
 	names, host := map[string]string{}, lines.ThisHost()
 	for _, s := range sources {
 		r := newReader(s.path, defaults)
-		r.names, r.how, r.several = names, how, len(paths) > 1 || s.listed
+		r.names, r.how, r.several = names, how, (len(paths) > 1 || s.listed) && !ownership.HandedOver(s.path) // one that was read to its end is empty when it is read again
 		text, err := s.read(how)
 		switch {
 		case err != nil && !s.listed && !how.SkipBad:

@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // Error says who else has a file in hand.
@@ -217,14 +218,21 @@ func OpenRegular(path string, flags int, perm fs.FileMode) (*os.File, fs.FileInf
 	return f, info, nil
 }
 
-// Read reads a regular file of at most so many bytes that only root and this user can change.
+// handedPatience is how long what was handed over may be silent: whoever reads it may listen to no signal yet.
+const handedPatience = 10 * time.Second
+
+// Read reads a regular file of at most so many bytes that only root and this user can change, or what was handed over.
 func Read(path string, most int64) ([]byte, fs.FileInfo, error) {
 	f, info, err := Open(path, os.O_RDONLY, 0)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer f.Close()
+	_ = f.SetReadDeadline(time.Now().Add(handedPatience)) // a regular file has none
 	text, err := readAll(f, most)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = &fs.PathError{Op: "read", Path: path, Err: fmt.Errorf("nobody has written to its end within %v", handedPatience)}
+	}
 	return text, info, err
 }
 

@@ -65,7 +65,9 @@ func (w *Workers) Keep(ctx context.Context) ([]runner.Result, error) {
 func (w *Workers) nested(ctx context.Context) (refusal *backends.Refusal) {
 	for again := len(w.Inside) > 0; again && ctx.Err() == nil; {
 		err := Together(w.Shards, func(k int) error {
-			s, err := w.Store.Inspect(ctx, slots.Name(w.Job, k))
+			limited, cancel := context.WithTimeout(ctx, w.TTL/6) // a connection that is dead could keep us for long
+			defer cancel()
+			s, err := w.Store.Inspect(limited, slots.Name(w.Job, k))
 			switch holder := backends.HolderOf(&s.Record, s.Lease); {
 			case err == nil && w.Inside.Has(holder):
 				return &backends.Refusal{Verdict: backends.Nested, Holder: holder, Token: s.Record.Token}

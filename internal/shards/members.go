@@ -493,6 +493,13 @@ const (
 	quick      = 250 * time.Millisecond
 )
 
+// unlocked calls f while the mutex is free, and locks it again also where f panics.
+func unlocked(mu *sync.Mutex, f func() error) error {
+	mu.Unlock()
+	defer mu.Lock()
+	return f()
+}
+
 // Together calls f for 0 to n-1, some at a time, and returns the first error. After one it calls f no more. It begins with few, and adds
 // one for each that was quick: else the searches of many hosts would keep a store that is slow from what renews their leases.
 func Together(n int, f func(int) error) error {
@@ -515,10 +522,7 @@ func Together(n int, f func(int) error) error {
 		for next < n && first == nil {
 			i, began := next, time.Now()
 			next++
-			mu.Unlock()
-			err := f(i)
-			mu.Lock()
-			first = cmp.Or(first, err)
+			first = cmp.Or(first, unlocked(&mu, func() error { return f(i) }))
 			switch slow := time.Since(began) >= quick; {
 			case slow && running > fewLookers:
 				running--

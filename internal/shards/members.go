@@ -522,7 +522,8 @@ func Together(n int, f func(int) error) error {
 		for next < n && first == nil {
 			i, began := next, time.Now()
 			next++
-			first = cmp.Or(first, unlocked(&mu, func() error { return f(i) }))
+			err := unlocked(&mu, func() error { return f(i) })
+			first = cmp.Or(first, err) // another call may have set it meanwhile
 			switch slow := time.Since(began) >= quick; {
 			case slow && running > fewLookers:
 				running--

@@ -3,6 +3,7 @@ package examples
 import (
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -53,8 +54,13 @@ func TestCrontabUnderCron(t *testing.T) {
 	if err := os.Chmod(w.dir, 0o777); err != nil { //nolint:gosec // the hosts write there
 		t.Fatal(err)
 	}
-	w.write("backend", "redis://"+servers.Redis(t, servers.RedisOptions{}).Addr()+"\n")
+	url := "redis://" + servers.Redis(t, servers.RedisOptions{}).Addr()
+	w.write("backend", url+"\n")
 	w.write("log", "")
+	// A young server is waited for, and cron mails what is said of that.
+	if out, err := exec.CommandContext(t.Context(), bin+"/leaderrun", "--backend", url, "run", "--wait", "5m", "before", "true").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
 	for name, mode := range map[string]os.FileMode{"backend": 0o644, "log": 0o666} { // who could write the first would be believed
 		if err := os.Chmod(w.path(name), mode); err != nil { //nolint:gosec // despite the umask
 			t.Fatal(err)

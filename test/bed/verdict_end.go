@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/leaderrun/leaderrun/test/witness/beats"
 )
@@ -158,7 +157,7 @@ func (t *trial) saidZeroOfShards(e *End, runs []*run, say func(string, ...any)) 
 	newest := slices.MaxFunc(runs, func(a, b *run) int { return cmp.Compare(a.tick, b.tick) })
 	for k := range newest.parts {
 		lease := beats.Span{Job: e.Job, Part: k, Parts: newest.parts}.Lease()
-		if !begun(lease, newest.tick, e.Ended.Add(time.Second)) { // granted, and about to begin
+		if !begun(lease, newest.tick, e.Ended.Add(t.TTL)) { // granted, and about to begin: before that lease ends
 			say("nobody had begun %s for tick %d", lease, newest.tick)
 		}
 	}

@@ -25,6 +25,6 @@ drivers=$(go run ./scripts/mutants -drivers)
 	CGO_ENABLED=1 step 'the race detector on stores' scripts/test.sh drivers -race ./fence/sqlfence $drivers
 }
 step 'the mutants' mutants
-step 'the fuzz targets' scripts/fuzz.sh 5s .
+step 'the fuzz targets' scripts/fuzz.sh 10s .
 printf '%s' "$took"
 exit $status

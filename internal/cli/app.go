@@ -24,7 +24,7 @@ type Command struct {
 	Mixed    bool              // options may stand behind arguments too
 	Rest     bool              // what follows the first argument is another program's, whatever it looks like
 
-	// kinds are commands below this one. The name of each begins with the name of this one and a blank.
+	// Kinds are commands below this one. The name of each begins with the name of this one and a blank.
 	Kinds []*Command
 }
 

@@ -48,7 +48,7 @@ func Patiently(ctx context.Context, request func(context.Context) error) error {
 	return Tries(ctx, StatusPatience/StatusTries, request)
 }
 
-// Tries is patiently, with a limit for each request.
+// Tries is Patiently, with a limit for each request.
 func Tries(ctx context.Context, limit time.Duration, request func(context.Context) error) (err error) {
 	for range StatusTries {
 		limited, cancel := context.WithTimeout(ctx, limit)

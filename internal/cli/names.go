@@ -2,7 +2,6 @@ package cli
 
 import (
 	"github.com/leaderrun/leaderrun/internal/shards"
-	"github.com/leaderrun/leaderrun/internal/slots"
 )
 
 // Names of jobs that nobody has made.
@@ -16,12 +15,4 @@ const (
 func IsInternal(job string) bool {
 	_, isMembers := shards.IsMembers(job)
 	return job == DoctorJob || isMembers
-}
-
-// WholeJob is the job whose shard a job is, or the job itself.
-func WholeJob(name string) string {
-	if job, _, isShard := slots.Split(name); isShard {
-		return job
-	}
-	return name
 }

@@ -96,7 +96,7 @@ func (l *Launcher) Prepare(job *jobfile.Job) *Attempt {
 	a.socket.home = &l.Sockets
 	a.socket.owner = func() *supervise.Credential { return a.site.as }
 	a.env = a.socket.Env(func(g backends.Grant) []string { return append(GrantVariables(g, a.TokenEnv), shardVariables(g)...) })
-	a.file = l.Textfiles.Begin(cli.WholeJob(job.Name))
+	a.file = l.Textfiles.Begin(slots.Whole(job.Name))
 	return a
 }
 
@@ -138,7 +138,7 @@ func (a *Attempt) Over(r runner.Result) {
 	}
 	if a.file != nil {
 		count(a.file.Set)
-		a.Textfiles.Write(cli.WholeJob(a.job.Name), a.file)
+		a.Textfiles.Write(slots.Whole(a.job.Name), a.file)
 	}
 	for _, before := range r.Before {
 		a.tellCode(before)

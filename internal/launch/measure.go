@@ -10,6 +10,7 @@ import (
 
 	"github.com/leaderrun/leaderrun/internal/cli"
 	"github.com/leaderrun/leaderrun/internal/metrics"
+	"github.com/leaderrun/leaderrun/internal/slots"
 	"github.com/leaderrun/leaderrun/runner"
 )
 
@@ -90,7 +91,7 @@ func (t *Textfiles) forget(job string) {
 
 // Counted is an event as it is counted: all slots and shards of a job together.
 func Counted(e runner.Event) runner.Event {
-	e.Job = cli.WholeJob(e.Job)
+	e.Job = slots.Whole(e.Job)
 	return e
 }
 

@@ -1,27 +1,21 @@
 package launch
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
 
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/internal/cli"
-	"github.com/leaderrun/leaderrun/internal/duration"
-	"github.com/leaderrun/leaderrun/internal/ownership"
 	"github.com/leaderrun/leaderrun/internal/panics"
 	"github.com/leaderrun/leaderrun/internal/supervise"
-	processtree "github.com/leaderrun/leaderrun/internal/supervise/tree"
 	"github.com/leaderrun/leaderrun/runner"
 )
 
@@ -206,111 +200,6 @@ func (s *Socket) giveTo(path string) error {
 	return errors.Join(os.Chmod(path, 0o600), os.Lchown(path, int(as.UID), int(as.GID)))
 }
 
-var errNoParent = errors.New("no directory has a name that is short enough")
-
-// socketParents are where the directory of a socket may be, the best first. systemd gives a service one in memory by
-// RUNTIME_DIRECTORY, a session has XDG_RUNTIME_DIR.
-func socketParents() []string {
-	service, _, _ := strings.Cut(os.Getenv("RUNTIME_DIRECTORY"), ":")
-	return []string{service, os.Getenv("XDG_RUNTIME_DIR"), os.TempDir(), "/tmp"}
-}
-
-// privateDirectory makes a directory that is only for this user, in which the name of a socket may have so many bytes.
-func privateDirectory(parent string, room int) (string, error) {
-	const random = 10 // digits at most that MkdirTemp appends
-	if !filepath.IsAbs(parent) || len(parent)+len("/"+processtree.Prefix+"/")+random+room > longestSocketPath {
-		return "", errNoParent
-	}
-	if err := ownership.CheckFolder(parent); err != nil { // its owner could put another socket there, and answer in our place
-		return "", err
-	}
-	const tries = 100 // for who starts at the same time may take it for abandoned before it is held
-	for left := tries; ; left-- {
-		dir, err := os.MkdirTemp(parent, processtree.Prefix) // 0700
-		if err != nil {
-			return "", err
-		}
-		_, err = processtree.Hold(dir) // until this process ends
-		if err == nil {
-			panics.Go(func() { processtree.RemoveAbandoned(parent, removeSockets) })
-			return dir, nil
-		}
-		if left == 0 || !errors.Is(err, syscall.ENOENT) {
-			return "", err
-		}
-	}
-}
-
-// removeSockets removes a directory in which nothing is but sockets of ours.
-func removeSockets(dir string) {
-	entries, _ := os.ReadDir(dir)
-	for _, e := range entries {
-		if e.Type() == os.ModeSocket && strings.Contains(e.Name(), socketPrefix) {
-			_ = os.Remove(filepath.Join(dir, e.Name()))
-		}
-	}
-	_ = os.Remove(dir)
-}
-
-// socketHome is the directory of the sockets of many runs: to make one is more work than to make a socket. It is made
-// when the first run needs it, and again when somebody has removed it: what is old in /tmp does not last.
-type socketHome struct {
-	shared bool       // the commands are other users', who may pass through it, and not see what is in it
-	mu     sync.Mutex // held while a file system is asked: nobody waits for it without a limit
-	dir    string
-	number int
-}
-
-// place returns the directory, and a number that no other socket in it has.
-func (h *socketHome) place() (dir string, number int, err error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.dir != "" && !h.isOurs() {
-		h.dir = ""
-	}
-	for _, parent := range socketParents() {
-		if h.dir != "" {
-			break
-		}
-		if h.shared && parent == os.Getenv("XDG_RUNTIME_DIR") { // nobody else passes there
-			continue
-		}
-		const digits = 10
-		h.dir, err = privateDirectory(parent, digits+len(socketPrefix)+len("-1000h0m0.000s"))
-		if err == nil && h.shared {
-			err = os.Chmod(h.dir, 0o711)
-		}
-	}
-	h.number++
-	return h.dir, h.number, err
-}
-
-// isOurs says whether the directory is still there, and still only for this user: another one may have taken its name.
-func (h *socketHome) isOurs() bool {
-	others := os.FileMode(0o077)
-	if h.shared {
-		others = 0o066
-	}
-	info, err := os.Lstat(h.dir)
-	if err != nil || !info.IsDir() || info.Mode().Perm()&others != 0 {
-		return false
-	}
-	st, ok := info.Sys().(*syscall.Stat_t)
-	return ok && int(st.Uid) == os.Geteuid()
-}
-
-// Remove removes the directory, when no run is left. It waits only so long for the file system.
-func (h *socketHome) Remove() {
-	_ = within(PatienceToMake, func() error {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		if h.dir == "" || !h.isOurs() {
-			return nil
-		}
-		return os.RemoveAll(h.dir)
-	})
-}
-
 // Close removes the socket. What is still being asked is answered: the run is over. A file system that does not answer holds it
 // up for a second; what comes of it later is removed then.
 func (s *Socket) Close() {
@@ -337,63 +226,6 @@ func (s *Socket) remove() error {
 		return nil
 	}
 	return os.RemoveAll(s.dir)
-}
-
-// queue is a listener whose clients wait in the kernel while many are being served.
-type queue struct {
-	net.Listener
-	slots  chan struct{} // one for each client that is being served
-	closed chan struct{}
-	close  func() error
-}
-
-func newQueue(listener net.Listener, slots chan struct{}) *queue {
-	q := &queue{Listener: listener, slots: slots, closed: make(chan struct{})}
-	q.close = sync.OnceValue(func() error {
-		close(q.closed)
-		return listener.Close()
-	})
-	return q
-}
-
-// Close also ends an Accept that waits for a client to go: a server closes its connections only when its Accept has returned.
-func (q *queue) Close() error { return q.close() }
-
-// ServeSome is server.Serve of so many connections at a time.
-func ServeSome(server *http.Server, listener net.Listener, most int) error {
-	slots := make(chan struct{}, most)
-	server.ConnState = frees(slots)
-	return server.Serve(newQueue(listener, slots))
-}
-
-// frees makes what a server of a queue calls when a connection changes. One that has become something else is no longer the server's.
-func frees(slots chan struct{}) func(net.Conn, http.ConnState) {
-	return func(_ net.Conn, state http.ConnState) {
-		if state == http.StateClosed || state == http.StateHijacked {
-			<-slots
-		}
-	}
-}
-
-// Accept ends when the socket is closed, and not when the process is out of descriptors, which passes.
-func (q *queue) Accept() (net.Conn, error) {
-	const pause = 100 * time.Millisecond
-	select {
-	case q.slots <- struct{}{}:
-	case <-q.closed:
-		return nil, net.ErrClosed
-	}
-	for {
-		conn, err := q.Listener.Accept()
-		if err == nil {
-			return conn, nil
-		}
-		if errors.Is(err, net.ErrClosed) {
-			<-q.slots
-			return nil, err
-		}
-		time.Sleep(pause)
-	}
 }
 
 // server answers one request a connection. Nobody keeps one for longer than it takes: the deadlines are absolute.
@@ -478,56 +310,4 @@ func (s *Socket) check() CheckAnswer {
 			return answer
 		}
 	}
-}
-
-// AskLimit is how long an answer is waited for: the socket's name says within which time it comes, and a little more.
-// A wrapper that was stopped never answers.
-func AskLimit(path string) time.Duration {
-	const more = 200 * time.Millisecond
-	limit := answerLimit(runner.DefaultTTL)
-	if _, text, ok := strings.Cut(filepath.Base(path), socketPrefix); ok {
-		if named, err := duration.Positive(text); err == nil {
-			limit = named
-		}
-	}
-	return limit + more
-}
-
-// AskRun asks the wrapper of a run.
-func AskRun(ctx context.Context, path string, limit time.Duration) (CheckAnswer, error) {
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	answer, err := exchange(ctx, path)
-	if ctx.Err() != nil {
-		err = fmt.Errorf("nothing came within %v", limit)
-	}
-	return answer, err
-}
-
-func exchange(ctx context.Context, path string) (answer CheckAnswer, err error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://leaderrun"+checkPath, nil)
-	if err != nil {
-		return answer, err
-	}
-	transport := &http.Transport{
-		DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: MaxQuestion,
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, "unix", path)
-		},
-	}
-	response, err := transport.RoundTrip(request) // which follows nobody to another place
-	if err != nil {
-		return answer, err
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK && response.StatusCode != http.StatusConflict {
-		return answer, fmt.Errorf("it says %s", response.Status)
-	}
-	if err := json.NewDecoder(io.LimitReader(response.Body, MaxQuestion)).Decode(&answer); err != nil {
-		return answer, err
-	}
-	if answer.Leading && (response.StatusCode != http.StatusOK || answer.Left == nil) {
-		return answer, errors.New("it contradicts itself")
-	}
-	return answer, nil
 }

@@ -2,6 +2,7 @@ package shards
 
 import (
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,4 +20,17 @@ func TestTogetherKeepsTheFirstError(t *testing.T) {
 			t.Errorf("%v, want %v", err, failed)
 		}
 	})
+}
+
+// Hazard: the mutex of a look that panicked is unlocked twice, which ends the program before it can say what happened.
+func TestAPanicLeavesTheMutexLocked(t *testing.T) {
+	var mu sync.Mutex
+	mu.Lock()
+	func() {
+		defer func() { _ = recover() }()
+		_ = unlocked(&mu, func() error { panic("a look") })
+	}()
+	if mu.TryLock() {
+		t.Error("it is free")
+	}
 }

@@ -32,3 +32,11 @@ func Split(name string) (job string, slot int, ok bool) {
 	}
 	return job, slot, true
 }
+
+// Whole is the job whose slot or shard a name is, or the name itself.
+func Whole(name string) string {
+	if job, _, isPart := Split(name); isPart {
+		return job
+	}
+	return name
+}

@@ -12,6 +12,7 @@ import (
 	"github.com/leaderrun/leaderrun/backends"
 	"github.com/leaderrun/leaderrun/internal/cli"
 	"github.com/leaderrun/leaderrun/internal/shards"
+	"github.com/leaderrun/leaderrun/internal/slots"
 )
 
 const (
@@ -314,7 +315,7 @@ func statusText(jobs []jobStatus, backend string, now time.Time) string {
 	rows := [][]string{{"JOB", "STATE", "HOLDER", "SINCE", "LEFT", "TOKEN", "TICK", "LAST RUN", "TAKE-OVER"}}
 	var notes []string
 	for _, j := range jobs {
-		above := j.Shards != nil && slices.ContainsFunc(jobs, func(x jobStatus) bool { return x.Shard != nil && cli.WholeJob(x.Job) == j.Job })
+		above := j.Shards != nil && slices.ContainsFunc(jobs, func(x jobStatus) bool { return x.Shard != nil && slots.Whole(x.Job) == j.Job })
 		if line := j.line(); above {
 			if line != "" {
 				fmt.Fprintln(&b, line)

@@ -75,7 +75,7 @@ func (d divided) sumUp(jobs []jobStatus, store backends.Backend, alone bool) []j
 	out := []jobStatus{}
 	hasWhole := map[string]bool{}
 	for _, j := range jobs {
-		job := cli.WholeJob(j.Job)
+		job := slots.Whole(j.Job)
 		if v := d[job]; j.Shard != nil && v != nil {
 			_, told := hasWhole[job]
 			if !told {

@@ -25,8 +25,8 @@ var patience = waits.Patience
 // aMoment is how long a test gives a fault to show. It decides nothing where there is none.
 const aMoment = 100 * time.Millisecond
 
-// short is an --upstream-timeout that a service keeps on a busy machine, unless it means not to.
-const short = 3 * time.Second
+// short is an --upstream-timeout that a service keeps on a machine that stands still for five seconds, unless it means not to.
+const short = 7 * time.Second
 
 // newProxy makes a proxy that tells nobody.
 func newProxy(upstream *url.URL, patience time.Duration) *Proxy {
